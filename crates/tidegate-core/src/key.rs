@@ -1,0 +1,163 @@
+//! How rows are named in a limit store: hashed, fixed in size, and grouped.
+
+use core::fmt;
+
+use hmac::{Hmac, Mac};
+use sha2::{Digest, Sha256};
+
+/// The name of one row: 64 bits that it shares with the rows of its group, and 128 bits of its own.
+///
+/// Both come from SHA-256 over length-prefixed parts, so that no two different lists of parts share a
+/// name by being joined. What was hashed can't be read back, and is never kept.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Key([u8; Key::BYTES]);
+
+/// The 64 bits that the rows of one group (a partition of the guard store, say) have in common.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Group([u8; 8]);
+
+impl Group {
+    /// The group called `name`.
+    #[must_use]
+    pub fn of(name: &[u8]) -> Self {
+        Self(leading_bytes(&digest(&[b"group", name])))
+    }
+
+    /// The row of this group that `parts` name.
+    #[must_use]
+    pub fn key(self, parts: &[&[u8]]) -> Key {
+        Key::join(self.0, leading_bytes(&digest(parts)))
+    }
+}
+
+impl Key {
+    /// Bytes of a key: 8 of its group, 16 of its own.
+    pub const BYTES: usize = 24;
+
+    /// The row that `parts` name, in the group of their first part.
+    #[must_use]
+    pub fn of(parts: &[&[u8]]) -> Self {
+        Group::of(parts.first().copied().unwrap_or_default()).key(parts)
+    }
+
+    /// The same row under a store's secret: without the secret nobody can tell which row it is.
+    #[must_use]
+    pub fn under(self, secret: &[u8]) -> Self {
+        let keyed = |label: &[u8], bytes: &[u8]| {
+            let mut mac = Hmac::<Sha256>::new_from_slice(secret).expect("HMAC takes a key of any length");
+            mac.update(label);
+            mac.update(bytes);
+            mac.finalize().into_bytes()
+        };
+        let (group, own) = self.0.split_at(8);
+        Self::join(leading_bytes(&keyed(b"group", group)), leading_bytes(&keyed(b"row", own)))
+    }
+
+    /// The bytes, as a backend stores them.
+    #[must_use]
+    pub const fn as_bytes(&self) -> &[u8; Self::BYTES] {
+        &self.0
+    }
+
+    /// A key read back from a backend.
+    #[must_use]
+    pub const fn from_bytes(bytes: [u8; Self::BYTES]) -> Self {
+        Self(bytes)
+    }
+
+    /// 64 well-mixed bits of the row's own part, for hash tables and shards.
+    #[must_use]
+    pub fn hash_bits(&self) -> u64 {
+        u64::from_le_bytes(leading_bytes(&self.0[8..]))
+    }
+
+    /// The group that the row belongs to.
+    #[must_use]
+    pub fn group(&self) -> Group {
+        Group(leading_bytes(&self.0))
+    }
+
+    fn join(group: [u8; 8], own: [u8; 16]) -> Self {
+        let mut bytes = [0; Self::BYTES];
+        bytes[..8].copy_from_slice(&group);
+        bytes[8..].copy_from_slice(&own);
+        Self(bytes)
+    }
+}
+
+impl fmt::Debug for Key {
+    /// Redacted: a key stands for an identity.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Key(…)")
+    }
+}
+
+impl fmt::Debug for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Group(…)")
+    }
+}
+
+fn digest(parts: &[&[u8]]) -> [u8; 32] {
+    let mut hasher = Sha256::new();
+    for part in parts {
+        hasher.update((part.len() as u64).to_le_bytes());
+        hasher.update(part);
+    }
+    hasher.finalize().into()
+}
+
+fn leading_bytes<const N: usize>(bytes: &[u8]) -> [u8; N] {
+    let mut out = [0; N];
+    out.copy_from_slice(&bytes[..N]);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn joined_parts_never_collide() {
+        let pairs: [[&[&[u8]]; 2]; 3] = [
+            [&[b"a", b"b:c"], &[b"a:b", b"c"]],
+            [&[b"192.0.2.1", b"1/x"], &[b"192.0.2.11", b"/x"]],
+            [&[b"a", b""], &[b"a"]],
+        ];
+        for [left, right] in pairs {
+            assert_ne!(Key::of(left), Key::of(right));
+        }
+    }
+
+    #[test]
+    fn a_secret_changes_every_part_of_the_name() {
+        let key = Key::of(&[b"group", b"row"]);
+        let keyed = key.under(b"one secret of a store");
+        assert_ne!(key.as_bytes()[..8], keyed.as_bytes()[..8]);
+        assert_ne!(key.as_bytes()[8..], keyed.as_bytes()[8..]);
+        assert_ne!(keyed, key.under(b"another secret of it"));
+    }
+
+    #[test]
+    fn the_rows_of_a_group_share_it() {
+        let group = Group::of(b"partition");
+        assert_eq!(group.key(&[b"a"]).group(), group);
+        assert_ne!(group.key(&[b"a"]), group.key(&[b"b"]));
+        assert_ne!(Group::of(b"other").key(&[b"a"]), group.key(&[b"a"]));
+    }
+
+    proptest! {
+        #[test]
+        fn distinct_tuples_have_distinct_keys(
+            left in prop::collection::vec(prop::collection::vec(prop::sample::select(b":/\0a1".to_vec()), 0..4), 1..4),
+            right in prop::collection::vec(prop::collection::vec(prop::sample::select(b":/\0a1".to_vec()), 0..4), 1..4),
+        ) {
+            let parts = |tuple: &[Vec<u8>]| Key::of(&tuple.iter().map(Vec::as_slice).collect::<Vec<_>>());
+            prop_assert_eq!(parts(&left) == parts(&right), left == right);
+        }
+    }
+}

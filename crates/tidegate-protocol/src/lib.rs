@@ -1,0 +1,3 @@
+#![no_std]
+//! TODO
+extern crate alloc;

@@ -1,0 +1,79 @@
+//! What a backend does for the driver: load the rows of a batch, commit its changes, sweep, count.
+
+use std::future::Future;
+
+use thiserror::Error;
+
+use crate::{Entry, Key};
+
+/// The storage behind a [`crate::Driver`]: no decisions, no deadlines, no bounds; those are the driver's.
+///
+/// The driver runs one `load` … `commit` pair at a time and never drops the futures, so a backend need not
+/// be safe against being cancelled half-way. Expiry is judged on the clock that [`Loaded::now_ms`] tells.
+pub trait Backend: Send + Sync + 'static {
+    /// What a batch carries from `load` to `commit`: an open transaction, say. Dropping it abandons the batch.
+    type Batch: Send;
+
+    /// Whether every instance of the application sees the same entries.
+    fn shared(&self) -> bool;
+
+    /// Reads the rows of `keys` (ascending, distinct), keeps others from changing them until the batch ends,
+    /// and reads the store's clock. Rows at or past their expiry may be given or left out.
+    fn load(&self, keys: &[Key]) -> impl Future<Output = Result<Loaded<Self::Batch>, BackendError>> + Send;
+
+    /// Writes all `changes` or none, as durably as the backend was told to, and ends the batch. Answers once
+    /// that is so. `changes` may be empty.
+    fn commit(
+        &self,
+        batch: Self::Batch,
+        changes: Vec<Change>,
+    ) -> impl Future<Output = Result<(), BackendError>> + Send;
+
+    /// Removes up to `rows_max` expired rows; answers how many. Fewer than `rows_max` means that none is left.
+    fn sweep(&self, rows_max: usize) -> impl Future<Output = Result<usize, BackendError>> + Send;
+
+    /// How many rows the store holds of the current secret; expired ones that still take up room may count.
+    fn count(&self) -> impl Future<Output = Result<u64, BackendError>> + Send;
+}
+
+/// The rows of a batch.
+#[derive(Debug)]
+pub struct Loaded<B> {
+    /// The store's clock, in ms since the epoch.
+    pub now_ms: u64,
+    /// As many as there were keys, in their order.
+    pub rows: Vec<Option<Entry>>,
+    /// What [`Backend::count`] would answer, as far as the backend knows it without asking.
+    pub rows_held: Option<u64>,
+    /// Handed back to [`Backend::commit`].
+    pub batch: B,
+}
+
+/// One row as it shall be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// Which row.
+    pub key: Key,
+    /// What becomes of it.
+    pub state: NewState,
+}
+
+/// What becomes of a row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NewState {
+    /// It is written whole.
+    Put(Entry),
+    /// It is removed.
+    Deleted,
+}
+
+/// Why a backend could not do it. Its source says what happened; the driver logs it.
+#[derive(Debug, Error)]
+#[error("{doing}")]
+pub struct BackendError {
+    /// What was being done.
+    pub doing: String,
+    /// The cause.
+    #[source]
+    pub cause: Option<Box<dyn std::error::Error + Send + Sync>>,
+}

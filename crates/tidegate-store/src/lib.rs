@@ -1,0 +1,25 @@
+//! The limit store: one contract that carries everything durable, a driver that coalesces the updates of
+//! all callers into batches, the memory backend, and the contract's own tests.
+//!
+//! A user of a store needs [`LimitStore`] and [`LimitStoreExt::update`]. Who writes a new backend implements
+//! [`Backend`], hands it to [`Driver::start`] and runs [`testing::contract_cases`] against it.
+
+pub mod clock;
+mod backend;
+mod contract;
+mod error;
+mod view;
+
+pub use backend::{Backend, BackendError, Change, Loaded, NewState};
+pub use contract::{Job, LimitStore, LimitStoreExt};
+pub use error::{Invalid, StoreError, Unavailable};
+pub use view::{Entry, Mark, Value, View};
+
+pub use tidegate_core::key::{Group, Key};
+
+/// The largest value of an entry, in bytes.
+pub const VALUE_BYTES_MAX: usize = 4096;
+/// The longest life of an entry from its last write: 120 days.
+pub const LIFE_MS_MAX: u64 = 120 * 24 * 60 * 60 * 1000;
+/// The most keys of one update: an RPC of 32 commands with 4 windows each, its records and its admission.
+pub const KEYS_MAX: usize = 512;
