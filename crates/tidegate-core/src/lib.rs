@@ -5,4 +5,17 @@
 #![no_std]
 extern crate alloc;
 
+pub mod address;
+pub mod codec;
+pub mod duration;
 pub mod key;
+pub mod record;
+pub mod reservation;
+pub mod secret;
+pub mod window;
+
+/// The largest limit, cost or counter: what every JSON reader can hold exactly (2^53 - 1).
+pub const INTEGER_MAX: u64 = (1 << 53) - 1;
+
+/// The longest life of a row from its last write: 120 days, in ms.
+pub const LIFE_MS_MAX: u64 = 120 * 24 * 60 * 60 * 1000;
