@@ -70,6 +70,15 @@ impl Secret {
     }
 }
 
+impl PartialEq for Secret {
+    /// In constant time, as [`Secret::ct_eq`].
+    fn eq(&self, other: &Self) -> bool {
+        self.ct_eq(other.0.as_bytes())
+    }
+}
+
+impl Eq for Secret {}
+
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret(…)")
