@@ -12,6 +12,10 @@ use sha2::{Digest, Sha256};
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key([u8; Key::BYTES]);
 
+/// A store's secret, prepared for many keys; see [`Key::under`].
+#[derive(Clone)]
+pub struct KeySecret(Hmac<Sha256>);
+
 /// The 64 bits that the rows of one group (a partition of the guard store, say) have in common.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Group([u8; 8]);
@@ -43,14 +47,9 @@ impl Key {
     /// The same row under a store's secret: without the secret nobody can tell which row it is.
     #[must_use]
     pub fn under(self, secret: &[u8]) -> Self {
-        let keyed = |label: &[u8], bytes: &[u8]| {
-            let mut mac = Hmac::<Sha256>::new_from_slice(secret).expect("HMAC takes a key of any length");
-            mac.update(label);
-            mac.update(bytes);
-            mac.finalize().into_bytes()
-        };
-        let (group, own) = self.0.split_at(8);
-        Self::join(leading_bytes(&keyed(b"group", group)), leading_bytes(&keyed(b"row", own)))
+        let mut keys = [self];
+        KeySecret::new(secret).apply(&mut keys);
+        keys[0]
     }
 
     /// The bytes, as a backend stores them.
@@ -82,6 +81,41 @@ impl Key {
         bytes[..8].copy_from_slice(&group);
         bytes[8..].copy_from_slice(&own);
         Self(bytes)
+    }
+}
+
+impl KeySecret {
+    /// Prepares `secret`, of any length.
+    #[must_use]
+    pub fn new(secret: &[u8]) -> Self {
+        Self(Hmac::new_from_slice(secret).expect("HMAC takes a key of any length"))
+    }
+
+    /// Replaces each of `keys` by [`Key::under`] this secret. Neighbours of one group share its half of the
+    /// work.
+    pub fn apply(&self, keys: &mut [Key]) {
+        let mut last: Option<(Group, [u8; 8])> = None;
+        for key in keys {
+            let group = match last {
+                Some((group, keyed)) if group == key.group() => keyed,
+                _ => leading_bytes(&self.digest(b"group", &key.0[..8])),
+            };
+            last = Some((key.group(), group));
+            *key = Key::join(group, leading_bytes(&self.digest(b"row", &key.0[8..])));
+        }
+    }
+
+    fn digest(&self, label: &[u8], bytes: &[u8]) -> [u8; 32] {
+        let mut mac = self.0.clone();
+        mac.update(label);
+        mac.update(bytes);
+        mac.finalize().into_bytes().into()
+    }
+}
+
+impl fmt::Debug for KeySecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("KeySecret(…)")
     }
 }
 
@@ -140,6 +174,17 @@ mod tests {
         assert_ne!(key.as_bytes()[..8], keyed.as_bytes()[..8]);
         assert_ne!(key.as_bytes()[8..], keyed.as_bytes()[8..]);
         assert_ne!(keyed, key.under(b"another secret of it"));
+    }
+
+    #[test]
+    fn many_keys_under_a_secret_are_each_under_it() {
+        let (group, other) = (Group::of(b"partition"), Group::of(b"other"));
+        let keys = [group.key(&[b"a"]), group.key(&[b"b"]), other.key(&[b"a"]), group.key(&[b"a"])];
+        let mut keyed = keys;
+        KeySecret::new(b"one secret of a store").apply(&mut keyed);
+        assert_eq!(keyed, keys.map(|key| key.under(b"one secret of a store")));
+        assert_eq!(keyed[0].group(), keyed[1].group());
+        assert_ne!(keyed[0].group(), keyed[2].group());
     }
 
     #[test]

@@ -6,6 +6,7 @@ use super::{Budget, INLINE, Receipt, live};
 
 /// The answer to a refund.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "an answer is taken apart at once; an allocation costs more")]
 pub enum Refund {
     /// It is given back.
     Refunded {
@@ -26,7 +27,7 @@ pub enum Refund {
 /// Only the receipt's own cost returns, so a success never clears what others have used. A window's end
 /// stays where it is even if nothing is left in it.
 #[must_use]
-pub fn refund(receipt: Option<&Receipt>, budgets: &[Option<Budget>], now_ms: u64) -> Refund {
+pub fn refund(receipt: Option<Receipt>, budgets: &[Option<Budget>], now_ms: u64) -> Refund {
     let Some(receipt) = receipt else { return Refund::UnknownOrExpired };
     if receipt.refunded {
         return Refund::AlreadyRefunded;
@@ -41,5 +42,5 @@ pub fn refund(receipt: Option<&Receipt>, budgets: &[Option<Budget>], now_ms: u64
             Some(Budget { used: budget.used.saturating_sub(receipt.cost), ..budget })
         })
         .collect();
-    Refund::Refunded { receipt: Receipt { refunded: true, ..receipt.clone() }, budgets }
+    Refund::Refunded { receipt: Receipt { refunded: true, ..receipt }, budgets }
 }

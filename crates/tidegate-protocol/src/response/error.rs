@@ -1,0 +1,182 @@
+//! Refusals of a whole request: their codes, their HTTP status, their JSON.
+
+use alloc::{string::String, vec::Vec};
+
+use serde::{Deserialize, Serialize};
+
+use crate::word::{Word, word_in_json};
+
+/// The body of every answer that is not a 200.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorBody {
+    /// The one thing in it.
+    pub error: ErrorDetail,
+}
+
+/// Why a request was refused.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorDetail {
+    /// In one word.
+    pub code: ErrorCode,
+    /// Which kind of stop, for [`ErrorCode::GuardStopped`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<StopReason>,
+    /// Whose quota is spent, for [`ErrorCode::GuardLimited`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub axis: Option<Axis>,
+    /// In a sentence.
+    pub message: String,
+    /// How long to wait, where waiting helps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after_ms: Option<u64>,
+}
+
+/// Why a request was refused, in one word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ErrorCode {
+    /// Malformed or out of bounds.
+    BadRequest,
+    /// The signature.
+    Unauthenticated,
+    /// A known operation id with other commands.
+    OperationConflict,
+    /// Over 16 KiB, with or without Content-Length.
+    BodyTooLarge,
+    /// An identity's quota is spent.
+    GuardLimited,
+    /// By an operator, or for want of budget.
+    GuardStopped,
+    /// The configuration is invalid, or the store can't answer.
+    GuardUnavailable,
+}
+
+/// What stopped the guard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum StopReason {
+    /// An operator did.
+    OperatorStop,
+    /// The family's budget is spent; it is stopped until the next UTC day or an operator's resume.
+    BudgetExhausted,
+    /// The request is larger than what is left of the family's budget; the family is not stopped.
+    BudgetInsufficient,
+}
+
+/// What an identity's quota is kept by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Axis {
+    /// The caller's address.
+    Source,
+    /// Its IPv4 /24.
+    Network24,
+    /// Its IPv6 /56.
+    Network56,
+    /// Its IPv6 /48.
+    Network48,
+    /// The user, account or token's owner.
+    Principal,
+}
+
+impl ErrorCode {
+    /// The HTTP status that goes with it.
+    #[must_use]
+    pub const fn status(self) -> u16 {
+        match self {
+            Self::BadRequest => 400,
+            Self::Unauthenticated => 401,
+            Self::OperationConflict => 409,
+            Self::BodyTooLarge => 413,
+            Self::GuardLimited => 429,
+            Self::GuardStopped | Self::GuardUnavailable => 503,
+        }
+    }
+
+    /// Its name, as in JSON.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        crate::word::name(&self)
+    }
+}
+
+impl StopReason {
+    /// Its name, as in JSON.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        crate::word::name(&self)
+    }
+}
+
+impl Axis {
+    /// Its name, as in JSON.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        crate::word::name(&self)
+    }
+
+    /// The axis of a network with this prefix: 24, 56 or 48.
+    #[must_use]
+    pub const fn of_network(prefix: u8) -> Option<Self> {
+        match prefix {
+            24 => Some(Self::Network24),
+            56 => Some(Self::Network56),
+            48 => Some(Self::Network48),
+            _ => None,
+        }
+    }
+}
+
+impl ErrorBody {
+    /// A refusal that waiting does not help.
+    #[must_use]
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self { error: ErrorDetail { code, reason: None, axis: None, message, retry_after_ms: None } }
+    }
+
+    /// The JSON to answer with.
+    #[must_use]
+    pub fn to_json(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("an error has string keys and plain values only")
+    }
+}
+
+/// The value of a `Retry-After` header: whole seconds, rounded up, never 0.
+#[must_use]
+pub const fn retry_after_seconds(retry_after_ms: u64) -> u64 {
+    let seconds = retry_after_ms.div_ceil(1000);
+    if seconds == 0 { 1 } else { seconds }
+}
+
+impl Word for ErrorCode {
+    const WHAT: &'static str = "an error code";
+    const NAMES: &'static [(&'static str, Self)] = &[
+        ("bad_request", Self::BadRequest),
+        ("unauthenticated", Self::Unauthenticated),
+        ("operation_conflict", Self::OperationConflict),
+        ("body_too_large", Self::BodyTooLarge),
+        ("guard_limited", Self::GuardLimited),
+        ("guard_stopped", Self::GuardStopped),
+        ("guard_unavailable", Self::GuardUnavailable),
+    ];
+}
+
+impl Word for StopReason {
+    const WHAT: &'static str = "a reason to stop";
+    const NAMES: &'static [(&'static str, Self)] = &[
+        ("operator_stop", Self::OperatorStop),
+        ("budget_exhausted", Self::BudgetExhausted),
+        ("budget_insufficient", Self::BudgetInsufficient),
+    ];
+}
+
+impl Word for Axis {
+    const WHAT: &'static str = "an axis";
+    const NAMES: &'static [(&'static str, Self)] = &[
+        ("source", Self::Source),
+        ("network/24", Self::Network24),
+        ("network/56", Self::Network56),
+        ("network/48", Self::Network48),
+        ("principal", Self::Principal),
+    ];
+}
+
+word_in_json!(ErrorCode, StopReason, Axis);
