@@ -4,15 +4,19 @@
 //! A user of a store needs [`LimitStore`] and [`LimitStoreExt::update`]. Who writes a new backend implements
 //! [`Backend`], hands it to [`Driver::start`] and runs [`testing::contract_cases`] against it.
 
-pub mod clock;
 mod backend;
+pub mod clock;
 mod contract;
+mod driver;
 mod error;
+mod memory;
 mod view;
 
 pub use backend::{Backend, BackendError, Change, Loaded, NewState};
-pub use contract::{Job, LimitStore, LimitStoreExt};
+pub use contract::{BoxFuture, Job, LimitStore, LimitStoreExt};
+pub use driver::{BATCH_SIZES, Driver, DriverOptions, DriverStats};
 pub use error::{Invalid, StoreError, Unavailable};
+pub use memory::MemoryBackend;
 pub use view::{Entry, Mark, Value, View};
 
 pub use tidegate_core::key::{Group, Key};

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use crate::{Invalid, LIFE_MS_MAX, VALUE_BYTES_MAX};
+use crate::{Invalid, LIFE_MS_MAX, NewState, VALUE_BYTES_MAX};
 
 /// The bytes of a value. Windows and counters fit without an allocation.
 pub type Value = SmallVec<[u8; 40]>;
@@ -27,6 +27,7 @@ pub struct View<'a> {
     /// Which of `rows` is the n-th key's.
     places: &'a [u32],
     undo: Vec<Undo>,
+    growth: i64,
     fault: Option<Invalid>,
 }
 
@@ -35,21 +36,27 @@ pub struct View<'a> {
 pub struct Mark(usize);
 
 /// One row of a batch: what the updates so far have made of it.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug)]
 pub(crate) struct Row {
-    pub(crate) entry: Option<Entry>,
-    pub(crate) changed: bool,
+    entry: Option<Entry>,
+    /// Whether the store held the row, live or not, when the batch began.
+    held: bool,
+    changed: bool,
 }
 
+/// What a row was before it was written.
 #[derive(Debug)]
-struct Undo {
-    index: usize,
-    before: Row,
+pub(crate) struct Undo {
+    place: u32,
+    entry: Option<Entry>,
+    changed: bool,
 }
 
 impl<'a> View<'a> {
-    pub(crate) fn new(now_ms: u64, rows: &'a mut [Row], places: &'a [u32]) -> Self {
-        Self { now_ms, rows, places, undo: Vec::new(), fault: None }
+    /// A view of the rows at `places`. `undo` is an empty vector whose room is used; [`View::end`] gives it
+    /// back.
+    pub(crate) fn new(now_ms: u64, rows: &'a mut [Row], places: &'a [u32], undo: Vec<Undo>) -> Self {
+        Self { now_ms, rows, places, undo, growth: 0, fault: None }
     }
 
     /// The store's clock, in ms since the epoch.
@@ -61,7 +68,7 @@ impl<'a> View<'a> {
     /// The live row of the `index`-th key. Rows at or past their expiry read as absent.
     #[must_use]
     pub fn get(&self, index: usize) -> Option<&Entry> {
-        self.row(index).entry.as_ref().filter(|entry| entry.expires_at_ms > self.now_ms)
+        self.entry(index).filter(|entry| entry.expires_at_ms > self.now_ms)
     }
 
     /// Writes the row of the `index`-th key. A value or an expiry out of bounds makes the whole update
@@ -79,7 +86,7 @@ impl<'a> View<'a> {
 
     /// Removes the row of the `index`-th key.
     pub fn delete(&mut self, index: usize) {
-        if self.row(index).entry.is_some() {
+        if self.entry(index).is_some() {
             self.replace(index, None);
         }
     }
@@ -94,7 +101,10 @@ impl<'a> View<'a> {
     pub fn rollback(&mut self, mark: Mark) {
         while self.undo.len() > mark.0 {
             let undo = self.undo.pop().expect("the loop's condition says that one is left");
-            *self.row_mut(undo.index) = undo.before;
+            let row = &mut self.rows[undo.place as usize];
+            self.growth += live(undo.entry.as_ref(), self.now_ms) - live(row.entry.as_ref(), self.now_ms);
+            row.entry = undo.entry;
+            row.changed = undo.changed;
         }
     }
 
@@ -104,34 +114,57 @@ impl<'a> View<'a> {
         self.undo.len() > mark.0
     }
 
+    /// Undoes all that this update has written.
+    pub(crate) fn undo_all(&mut self) {
+        self.rollback(Mark(0));
+    }
+
     pub(crate) fn fault(&self) -> Option<Invalid> {
         self.fault
     }
 
-    /// How many rows this update adds (positive) or removes (negative), counting live rows only.
+    /// How many live rows this update adds (positive) or removes (negative).
     pub(crate) fn growth(&self) -> i64 {
-        let live = |row: &Row| row.entry.as_ref().is_some_and(|entry| entry.expires_at_ms > self.now_ms);
-        let mut seen: SmallVec<[usize; 16]> = SmallVec::new();
-        let mut growth = 0;
-        for undo in &self.undo {
-            if !seen.contains(&undo.index) {
-                seen.push(undo.index);
-                growth += i64::from(live(self.row(undo.index))) - i64::from(live(&undo.before));
-            }
-        }
-        growth
+        self.growth
+    }
+
+    /// Ends the update; what it has written stays.
+    pub(crate) fn end(mut self) -> Vec<Undo> {
+        self.undo.clear();
+        self.undo
     }
 
     fn replace(&mut self, index: usize, entry: Option<Entry>) {
-        let before = std::mem::replace(self.row_mut(index), Row { entry, changed: true });
-        self.undo.push(Undo { index, before });
+        let place = self.places[index];
+        let row = &mut self.rows[place as usize];
+        self.growth += live(entry.as_ref(), self.now_ms) - live(row.entry.as_ref(), self.now_ms);
+        let before = std::mem::replace(&mut row.entry, entry);
+        let changed = std::mem::replace(&mut row.changed, true);
+        self.undo.push(Undo { place, entry: before, changed });
     }
 
-    fn row(&self, index: usize) -> &Row {
-        &self.rows[self.places[index] as usize]
+    fn entry(&self, index: usize) -> Option<&Entry> {
+        self.rows[self.places[index] as usize].entry.as_ref()
+    }
+}
+
+impl Row {
+    /// A row as the store holds it.
+    pub(crate) fn loaded(entry: Option<Entry>) -> Self {
+        Self { held: entry.is_some(), entry, changed: false }
     }
 
-    fn row_mut(&mut self, index: usize) -> &mut Row {
-        &mut self.rows[self.places[index] as usize]
+    /// What the batch has made of the row, if anything.
+    pub(crate) fn into_change(self) -> Option<NewState> {
+        match self.entry {
+            _ if !self.changed => None,
+            Some(entry) => Some(NewState::Put(entry)),
+            None if self.held => Some(NewState::Deleted),
+            None => None,
+        }
     }
+}
+
+fn live(entry: Option<&Entry>, now_ms: u64) -> i64 {
+    i64::from(entry.is_some_and(|entry| entry.expires_at_ms > now_ms))
 }

@@ -1,0 +1,123 @@
+//! What a driver has done so far, as numbers.
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
+
+/// A driver's numbers since its start; all but `entries` only grow.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DriverStats {
+    /// Rows that the store held at last sight, expired ones that still take up room included.
+    pub entries: u64,
+    /// Batches that were brought to the backend.
+    pub batches: u64,
+    /// Updates and reads in them.
+    pub jobs: u64,
+    /// How many of `batches` had at most 1, 4, 16, 64, 256 and 1 024 jobs, each batch counted once.
+    pub batches_by_size: [u64; BATCH_SIZES.len()],
+    /// Time spent in the backend's load, in µs.
+    pub load_micros: u64,
+    /// Time spent in the backend's commit, in µs.
+    pub commit_micros: u64,
+    /// Calls answered [`crate::Unavailable::Busy`].
+    pub busy: u64,
+    /// Calls answered [`crate::Unavailable::Deadline`].
+    pub deadline: u64,
+    /// Calls answered [`crate::Unavailable::Full`].
+    pub full: u64,
+    /// Calls to the backend that failed.
+    pub backend_failures: u64,
+    /// Updates that panicked.
+    pub panics: u64,
+    /// Sweeps that ran to their end.
+    pub sweeps: u64,
+    /// Expired rows that sweeps removed.
+    pub swept: u64,
+}
+
+/// The upper ends of [`DriverStats::batches_by_size`], in jobs; the last takes what is larger, too.
+pub const BATCH_SIZES: [usize; 6] = [1, 4, 16, 64, 256, 1024];
+
+/// The numbers while they are counted.
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    pub(super) entries: Counter,
+    pub(super) batches_by_size: [Counter; BATCH_SIZES.len()],
+    pub(super) jobs: Counter,
+    pub(super) load_micros: Counter,
+    pub(super) commit_micros: Counter,
+    pub(super) busy: Counter,
+    pub(super) deadline: Counter,
+    pub(super) full: Counter,
+    pub(super) backend_failures: Counter,
+    pub(super) panics: Counter,
+    pub(super) sweeps: Counter,
+    pub(super) swept: Counter,
+}
+
+/// One number: it orders nothing, so that counting costs next to nothing.
+#[derive(Debug, Default)]
+pub(super) struct Counter(AtomicU64);
+
+impl Counter {
+    pub(super) fn add(&self, count: usize) {
+        self.0.fetch_add(count as u64, Ordering::Relaxed);
+    }
+
+    pub(super) fn add_micros(&self, time: Duration) {
+        self.0.fetch_add(u64::try_from(time.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    pub(super) fn set(&self, count: u64) {
+        self.0.store(count, Ordering::Relaxed);
+    }
+
+    fn read(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Counters {
+    pub(super) fn count_batch(&self, jobs: usize) {
+        let size = BATCH_SIZES.iter().position(|&most| jobs <= most).unwrap_or(BATCH_SIZES.len() - 1);
+        self.batches_by_size[size].add(1);
+        self.jobs.add(jobs);
+    }
+
+    pub(super) fn read(&self) -> DriverStats {
+        let batches_by_size = self.batches_by_size.each_ref().map(Counter::read);
+        DriverStats {
+            entries: self.entries.read(),
+            batches: batches_by_size.iter().sum(),
+            jobs: self.jobs.read(),
+            batches_by_size,
+            load_micros: self.load_micros.read(),
+            commit_micros: self.commit_micros.read(),
+            busy: self.busy.read(),
+            deadline: self.deadline.read(),
+            full: self.full.read(),
+            backend_failures: self.backend_failures.read(),
+            panics: self.panics.read(),
+            sweeps: self.sweeps.read(),
+            swept: self.swept.read(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_fall_into_the_size_that_holds_them() {
+        let table = [(1, 0), (2, 1), (4, 1), (5, 2), (64, 3), (65, 4), (1024, 5), (1025, 5)];
+        for (jobs, size) in table {
+            let counters = Counters::default();
+            counters.count_batch(jobs);
+            let mut expected = [0; BATCH_SIZES.len()];
+            expected[size] = 1;
+            assert_eq!(counters.read().batches_by_size, expected, "{jobs} jobs");
+        }
+    }
+}
