@@ -41,7 +41,7 @@ pub(crate) mod first_byte {
 }
 
 /// Appends `value` in LEB128: seven bits a byte, lowest first, the high bit set on all but the last.
-pub(crate) fn put_varint(out: &mut impl Extend<u8>, mut value: u64) {
+pub fn put_varint(out: &mut impl Extend<u8>, mut value: u64) {
     while value >= 0x80 {
         out.extend([low_bits(value) | 0x80]);
         value >>= 7;
@@ -50,26 +50,50 @@ pub(crate) fn put_varint(out: &mut impl Extend<u8>, mut value: u64) {
 }
 
 /// Takes a row apart from its start.
-pub(crate) struct Reader<'a>(&'a [u8]);
+pub struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
-    pub(crate) const fn new(bytes: &'a [u8]) -> Self {
+    /// A reader of the whole row.
+    #[must_use]
+    pub const fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
 
-    pub(crate) fn byte(&mut self) -> Result<u8, DecodeError> {
+    /// The next byte.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn byte(&mut self) -> Result<u8, DecodeError> {
         let (first, rest) = self.0.split_first().ok_or(DecodeError::Truncated)?;
         self.0 = rest;
         Ok(*first)
     }
 
-    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
+    /// The next `N` bytes.
+    ///
+    /// # Errors
+    /// There are fewer.
+    pub fn array<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
         let (first, rest) = self.0.split_first_chunk::<N>().ok_or(DecodeError::Truncated)?;
         self.0 = rest;
         Ok(*first)
     }
 
-    pub(crate) fn varint(&mut self) -> Result<u64, DecodeError> {
+    /// The next `length` bytes.
+    ///
+    /// # Errors
+    /// There are fewer.
+    pub fn bytes(&mut self, length: usize) -> Result<&'a [u8], DecodeError> {
+        let (first, rest) = self.0.split_at_checked(length).ok_or(DecodeError::Truncated)?;
+        self.0 = rest;
+        Ok(first)
+    }
+
+    /// The next number.
+    ///
+    /// # Errors
+    /// It is cut off, too large for 64 bits, or not in its shortest form.
+    pub fn varint(&mut self) -> Result<u64, DecodeError> {
         let mut value = 0_u64;
         for shift in (0..u64::BITS).step_by(7) {
             let byte = self.byte()?;
@@ -89,17 +113,24 @@ impl<'a> Reader<'a> {
     }
 
     /// A number of at most `max`.
-    pub(crate) fn varint_to(&mut self, max: u64) -> Result<u64, DecodeError> {
+    ///
+    /// # Errors
+    /// It is no number, or a larger one.
+    pub fn varint_to(&mut self, max: u64) -> Result<u64, DecodeError> {
         self.varint().and_then(|value| if value <= max { Ok(value) } else { Err(DecodeError::OutOfRange) })
     }
 
     /// Everything that is left.
-    pub(crate) const fn rest(self) -> &'a [u8] {
+    #[must_use]
+    pub const fn rest(self) -> &'a [u8] {
         self.0
     }
 
     /// Refuses bytes after the row's end.
-    pub(crate) const fn end(self) -> Result<(), DecodeError> {
+    ///
+    /// # Errors
+    /// There are some.
+    pub const fn end(self) -> Result<(), DecodeError> {
         if self.0.is_empty() { Ok(()) } else { Err(DecodeError::Trailing { bytes: self.0.len() }) }
     }
 }

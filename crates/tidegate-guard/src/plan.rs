@@ -1,0 +1,177 @@
+//! Which rows a request needs, before any of them is read.
+
+use smallvec::SmallVec;
+use tidegate_core::{reservation::Receipt, window::Algorithm};
+use tidegate_protocol::{
+    bounds::VALUE_BYTES_MAX,
+    identity::Digest,
+    name::{OperationId, ReceiptId},
+    request::{Command, Request, SetMode, Step},
+};
+use tidegate_store::{Group, Key, VALUE_BYTES_MAX as ROW_BYTES_MAX};
+
+/// The rows of a request: every key once, and where each step finds its own.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) keys: Vec<Key>,
+    pub(crate) steps: SmallVec<[StepPlan; 2]>,
+}
+
+/// The rows of one step, as places in [`Plan::keys`].
+#[derive(Debug)]
+pub(crate) struct StepPlan {
+    /// The rows of its operation record; none for a step that can't change anything.
+    pub(crate) record: SmallVec<[usize; 1]>,
+    /// The rows of each command, in the command's own order.
+    pub(crate) commands: SmallVec<[SmallVec<[usize; 2]>; 2]>,
+}
+
+/// A receipt that a refund names: where it is kept, and what it said when it was looked up.
+#[derive(Debug)]
+pub(crate) struct KnownReceipt {
+    pub(crate) key: Key,
+    pub(crate) receipt: Option<Receipt>,
+}
+
+impl Plan {
+    /// The plan of `request`. `known` are the receipts that its refunds name, `drawn` the ids for those that
+    /// its reservations may give out, each in order.
+    pub(crate) fn of(request: &Request, known: &[KnownReceipt], drawn: &[ReceiptId]) -> Self {
+        let mut keys = Keys::default();
+        let (mut known, mut drawn) = (known.iter(), drawn.iter());
+        let steps = (0..).zip(&request.steps).map(|(index, step)| {
+            let rows = Rows::of(&step.partition);
+            let commands = step
+                .commands
+                .iter()
+                .map(|command| match command {
+                    Command::Refund { .. } => {
+                        known.next().map_or_else(SmallVec::new, |known| keys.refund(known))
+                    }
+                    Command::Reserve { .. } => {
+                        let receipt = drawn.next().map(|id| rows.key(RECEIPT, &[id.as_str().as_bytes()]));
+                        rows.of_command(command)
+                            .into_iter()
+                            .chain(receipt)
+                            .map(|key| keys.place(key))
+                            .collect()
+                    }
+                    _ => rows.of_command(command).into_iter().map(|key| keys.place(key)).collect(),
+                })
+                .collect();
+            let record =
+                rows.of_record(request.op, index, step).into_iter().map(|key| keys.place(key)).collect();
+            StepPlan { record, commands }
+        });
+        let steps = steps.collect();
+        Self { keys: keys.0, steps }
+    }
+}
+
+/// The key of the receipt called `id` in a partition.
+pub(crate) fn receipt_key(partition: &Digest, id: &ReceiptId) -> Key {
+    Rows::of(partition).key(RECEIPT, &[id.as_str().as_bytes()])
+}
+
+/// How many rows an operation record of this step may fill.
+pub(crate) fn record_rows(step: &Step) -> usize {
+    let bytes: usize = step.commands.iter().map(result_bytes_max).sum();
+    (RECORD_HEAD_BYTES + bytes).div_ceil(ROW_BYTES_MAX)
+}
+
+/// Names what a row holds, so that rows of different kinds never collide, even under one key.
+const WINDOW: &[u8] = b"window";
+const RECORD: &[u8] = b"record";
+const BUDGET: &[u8] = b"budget";
+const RECEIPT: &[u8] = b"receipt";
+const OPERATION: &[u8] = b"operation";
+
+/// Version, fingerprint, status and lengths of an operation record.
+const RECORD_HEAD_BYTES: usize = 64;
+
+/// The most that the result of a command takes in an operation record.
+fn result_bytes_max(command: &Command) -> usize {
+    match command {
+        Command::Get { .. } => VALUE_BYTES_MAX + 16,
+        Command::Set { mode: SetMode::Nx | SetMode::Xx, .. } => VALUE_BYTES_MAX + 16,
+        _ => 128,
+    }
+}
+
+/// The names of a partition's rows.
+struct Rows<'a> {
+    partition: &'a [u8],
+    group: Group,
+}
+
+impl<'a> Rows<'a> {
+    fn of(partition: &'a Digest) -> Self {
+        let partition = partition.as_bytes();
+        Self { partition, group: Group::of(partition) }
+    }
+
+    fn key(&self, kind: &[u8], parts: &[&[u8]]) -> Key {
+        let mut all: SmallVec<[&[u8]; 6]> = SmallVec::from_slice(&[self.partition, kind]);
+        all.extend_from_slice(parts);
+        self.group.key(&all)
+    }
+
+    fn of_command(&self, command: &Command) -> SmallVec<[Key; 2]> {
+        match command {
+            Command::Hit { windows, .. } => windows
+                .iter()
+                .map(|window| {
+                    // The algorithm and the period are part of the row's name: a rule whose period or
+                    // algorithm is changed counts anew, and two rules that differ in them never share a
+                    // count, also while old and new instances run side by side.
+                    let algorithm = match window.algorithm {
+                        Algorithm::Sliding => b"sliding".as_slice(),
+                        Algorithm::Fixed => b"fixed",
+                        Algorithm::Bucket => b"bucket",
+                    };
+                    let period = window.period_ms.to_le_bytes();
+                    self.key(WINDOW, &[algorithm, &period, window.key.as_bytes()])
+                })
+                .collect(),
+            Command::Get { key }
+            | Command::Set { key, .. }
+            | Command::Delete { key }
+            | Command::Ttl { key }
+            | Command::Expire { key, .. }
+            | Command::Increment { key, .. } => SmallVec::from_slice(&[self.key(RECORD, &[key.as_bytes()])]),
+            Command::Reserve { budgets, .. } => {
+                budgets.iter().map(|budget| self.key(BUDGET, &[budget.key.as_bytes()])).collect()
+            }
+            Command::Refund { .. } => SmallVec::new(),
+        }
+    }
+
+    fn of_record(&self, op: OperationId, index: u8, step: &Step) -> SmallVec<[Key; 1]> {
+        if !step.is_mutating() {
+            return SmallVec::new();
+        }
+        let rows =
+            u8::try_from(record_rows(step)).expect("eight commands of 2 KiB fit in a few rows of 4 KiB");
+        (0..rows).map(|row| self.key(OPERATION, &[op.as_str().as_bytes(), &[index, row]])).collect()
+    }
+}
+
+/// Keys in the order in which they were first named.
+#[derive(Default)]
+struct Keys(Vec<Key>);
+
+impl Keys {
+    fn place(&mut self, key: Key) -> usize {
+        // A request names few rows, and nearly always distinct ones: looking along them is the fastest.
+        self.0.iter().position(|known| *known == key).unwrap_or_else(|| {
+            self.0.push(key);
+            self.0.len() - 1
+        })
+    }
+
+    /// The receipt's row, then those of the budgets that it charged.
+    fn refund(&mut self, known: &KnownReceipt) -> SmallVec<[usize; 2]> {
+        let charged = known.receipt.iter().flat_map(|receipt| receipt.charges.iter().map(|charge| charge.0));
+        std::iter::once(known.key).chain(charged).map(|key| self.place(key)).collect()
+    }
+}

@@ -1,0 +1,164 @@
+//! Listeners: accepting, bounding and ending connections.
+//!
+//! A server is handed its bound listener and its shutdown, so that a test can give it port 0 and end it.
+
+mod activity;
+mod connection;
+mod tls;
+
+use std::{io, sync::Arc, time::Duration};
+
+use tokio::{
+    net::{TcpListener, UnixListener},
+    sync::{Semaphore, watch},
+    task::JoinSet,
+};
+use tokio_rustls::TlsAcceptor;
+
+use crate::service::{Peer, Service};
+
+pub use tls::{TlsError, acceptor};
+
+/// What a listener allows a connection.
+#[derive(Debug, Clone, Copy)]
+pub struct ServerOptions {
+    /// Connections at once over all listeners that share these options' [`Connections`].
+    pub connections_max: usize,
+    /// How long a connection may take to bring a whole request head (the TLS handshake and idling between
+    /// two requests included) before it is closed.
+    pub head_timeout: Duration,
+    /// How long a shutdown waits for the requests that were accepted.
+    pub shutdown_timeout: Duration,
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        Self {
+            connections_max: 10_000,
+            head_timeout: Duration::from_secs(10),
+            shutdown_timeout: Duration::from_secs(10),
+        }
+    }
+}
+
+/// The places for connections that several listeners share.
+#[derive(Debug, Clone)]
+pub struct Connections(Arc<Semaphore>);
+
+impl Connections {
+    /// `options.connections_max` places.
+    #[must_use]
+    pub fn new(options: &ServerOptions) -> Self {
+        Self(Arc::new(Semaphore::new(options.connections_max)))
+    }
+}
+
+/// Tells every listener and connection to end: send `true`.
+pub type Shutdown = watch::Receiver<bool>;
+
+/// Serves TCP connections until `shutdown`, then answers what was accepted.
+pub async fn serve_tcp(
+    listener: TcpListener,
+    tls: Option<TlsAcceptor>,
+    service: Arc<Service>,
+    options: ServerOptions,
+    connections: Connections,
+    mut shutdown: Shutdown,
+) {
+    let mut tasks = JoinSet::new();
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            () = told(&mut shutdown) => break,
+            Some(_ended) = tasks.join_next(), if !tasks.is_empty() => continue,
+            accepted = listener.accept() => accepted,
+        };
+        let (stream, address) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                after_failed_accept(&service, &error).await;
+                continue;
+            }
+        };
+        let Ok(place) = Arc::clone(&connections.0).try_acquire_owned() else {
+            service.metrics().connections_refused.inc();
+            continue;
+        };
+        let context = connection::Context {
+            peer: Peer::Address(address.ip()),
+            service: Arc::clone(&service),
+            options,
+            shutdown: shutdown.clone(),
+        };
+        let tls = tls.clone();
+        tasks.spawn(async move {
+            connection::run_tcp(stream, tls, context).await;
+            drop(place);
+        });
+    }
+    drop(listener);
+    finish(tasks, options.shutdown_timeout).await;
+}
+
+/// Serves connections of a Unix domain socket, HTTP/1.1, until `shutdown`. Whoever may open the socket is
+/// trusted.
+pub async fn serve_unix(
+    listener: UnixListener,
+    service: Arc<Service>,
+    options: ServerOptions,
+    connections: Connections,
+    mut shutdown: Shutdown,
+) {
+    let mut tasks = JoinSet::new();
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            () = told(&mut shutdown) => break,
+            Some(_ended) = tasks.join_next(), if !tasks.is_empty() => continue,
+            accepted = listener.accept() => accepted,
+        };
+        let stream = match accepted {
+            Ok((stream, _address)) => stream,
+            Err(error) => {
+                after_failed_accept(&service, &error).await;
+                continue;
+            }
+        };
+        let Ok(place) = Arc::clone(&connections.0).try_acquire_owned() else {
+            service.metrics().connections_refused.inc();
+            continue;
+        };
+        let context = connection::Context {
+            peer: Peer::Socket,
+            service: Arc::clone(&service),
+            options,
+            shutdown: shutdown.clone(),
+        };
+        tasks.spawn(async move {
+            connection::run_http1(stream, context).await;
+            drop(place);
+        });
+    }
+    drop(listener);
+    finish(tasks, options.shutdown_timeout).await;
+}
+
+/// Ends once `shutdown` says so, or its sender is gone.
+pub(crate) async fn told(shutdown: &mut Shutdown) {
+    // An error means that the sender is gone, which says the same.
+    let _ = shutdown.wait_for(|told| *told).await;
+}
+
+/// A failed accept is the machine's trouble (no descriptor left, say): try again a little later.
+async fn after_failed_accept(service: &Service, error: &io::Error) {
+    service.metrics().connections_refused.inc();
+    tracing::warn!(kind = "accept-failing", error = %error, "accepting a connection failed");
+    tokio::time::sleep(Duration::from_millis(100)).await;
+}
+
+async fn finish(mut tasks: JoinSet<()>, timeout: Duration) {
+    let all = async { while tasks.join_next().await.is_some() {} };
+    if tokio::time::timeout(timeout, all).await.is_err() {
+        tracing::warn!(connections = tasks.len(), "cutting connections that did not end in time");
+    }
+}

@@ -1,0 +1,134 @@
+//! From outcomes to HTTP answers: the whole table on one screen.
+
+use bytes::Bytes;
+use http::{HeaderValue, Response, StatusCode, header};
+use http_body_util::Full;
+use tidegate_protocol::response::{ErrorBody, ErrorCode, Response as RpcResponse, retry_after_seconds};
+
+use crate::{Refusal, metrics::Ending};
+
+/// What goes back to the client.
+#[derive(Debug)]
+pub struct Answer {
+    /// The response.
+    pub response: Response<Full<Bytes>>,
+    /// The request's body was not read to its end, so the connection can't be used again.
+    pub left_unread: bool,
+}
+
+/// Why a request got no further than the service.
+#[derive(Debug)]
+pub(super) enum Refused {
+    ByGuard(Refusal),
+    /// One generic message, whatever was wrong.
+    Unauthenticated,
+    /// The HMAC is right, so the caller may be told that its clock is not.
+    ClockOff(String),
+    TooLarge,
+    Incomplete,
+    NotFound,
+    MethodNotAllowed {
+        allow: &'static str,
+    },
+}
+
+impl From<Refusal> for Refused {
+    fn from(refusal: Refusal) -> Self {
+        Self::ByGuard(refusal)
+    }
+}
+
+impl Refused {
+    pub(super) fn ending(&self) -> Option<Ending> {
+        Some(match self {
+            Self::ByGuard(Refusal::BadRequest(_)) => Ending::BadRequest,
+            Self::ByGuard(Refusal::Conflict { .. }) => Ending::Conflict,
+            Self::ByGuard(Refusal::Unavailable) => Ending::Unavailable,
+            Self::Unauthenticated | Self::ClockOff(_) => Ending::Unauthenticated,
+            Self::TooLarge => Ending::TooLarge,
+            Self::Incomplete => Ending::BadRequest,
+            Self::NotFound | Self::MethodNotAllowed { .. } => return None,
+        })
+    }
+
+    pub(super) fn into_answer(self) -> Answer {
+        let left_unread = matches!(self, Self::TooLarge | Self::Incomplete);
+        let mut answer = match self {
+            Self::NotFound => text(StatusCode::NOT_FOUND, "there is nothing here; the RPC is POST /v1/rpc\n"),
+            Self::MethodNotAllowed { allow } => {
+                let mut answer = text(StatusCode::METHOD_NOT_ALLOWED, "this method is not allowed here\n");
+                answer.response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allow));
+                answer
+            }
+            Self::Incomplete => error(StatusCode::REQUEST_TIMEOUT, &self.body()),
+            _ => {
+                let body = self.body();
+                let status = StatusCode::from_u16(body.error.code.status());
+                error(status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), &body)
+            }
+        };
+        if left_unread {
+            answer.response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
+        Answer { left_unread, ..answer }
+    }
+
+    fn body(&self) -> ErrorBody {
+        match self {
+            Self::ByGuard(Refusal::BadRequest(fault)) => {
+                ErrorBody::new(ErrorCode::BadRequest, fault.to_string())
+            }
+            Self::ByGuard(Refusal::Conflict { step }) => ErrorBody::new(
+                ErrorCode::OperationConflict,
+                format!("steps[{step}]: this operation id is known with other commands; use a fresh one"),
+            ),
+            Self::ByGuard(Refusal::Unavailable) => {
+                let mut body =
+                    ErrorBody::new(ErrorCode::GuardUnavailable, "the guard store can't answer now");
+                body.error.retry_after_ms = Some(UNAVAILABLE_RETRY_MS);
+                body
+            }
+            Self::Unauthenticated => ErrorBody::new(
+                ErrorCode::Unauthenticated,
+                "a valid Tidegate-Signature header is required, exactly once",
+            ),
+            Self::ClockOff(message) => ErrorBody::new(ErrorCode::Unauthenticated, message.as_str()),
+            Self::TooLarge => ErrorBody::new(ErrorCode::BodyTooLarge, "the body is larger than 16 KiB"),
+            Self::Incomplete | Self::NotFound | Self::MethodNotAllowed { .. } => {
+                ErrorBody::new(ErrorCode::BadRequest, "the body did not arrive whole and in time")
+            }
+        }
+    }
+}
+
+/// What a caller waits before it asks an unavailable guard again.
+const UNAVAILABLE_RETRY_MS: u64 = 30_000;
+
+pub(super) fn ok(response: &RpcResponse) -> Answer {
+    Answer { response: json(StatusCode::OK, response.to_json()), left_unread: false }
+}
+
+fn error(status: StatusCode, body: &ErrorBody) -> Answer {
+    let mut response = json(status, body.to_json());
+    if let Some(wait_ms) = body.error.retry_after_ms {
+        let seconds = HeaderValue::from(retry_after_seconds(wait_ms));
+        response.headers_mut().insert(header::RETRY_AFTER, seconds);
+    }
+    Answer { response, left_unread: false }
+}
+
+pub(super) fn text(status: StatusCode, body: &'static str) -> Answer {
+    let mut response = Response::new(Full::new(Bytes::from_static(body.as_bytes())));
+    *response.status_mut() = status;
+    response
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    Answer { response, left_unread: false }
+}
+
+fn json(status: StatusCode, body: Vec<u8>) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::from(body)));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
