@@ -21,7 +21,8 @@ pub use state::State;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Algorithm {
     /// Two epoch-aligned buckets; the previous one counts by the share of it that the window still covers:
-    /// used = floor(previous * (period - elapsed) / period) + current.
+    /// used = floor(previous * (period - elapsed) / period) + current. That takes what the previous bucket
+    /// saw for evenly spread: if it all came at the bucket's end, a period may see up to twice the limit.
     #[default]
     Sliding,
     /// One epoch-aligned bucket. Up to twice the limit can pass around a bucket's edge.
