@@ -132,6 +132,14 @@ impl ErrorBody {
         Self { error: ErrorDetail { code, reason: None, axis: None, message, retry_after_ms: None } }
     }
 
+    /// Reads a refusal. Fields that a later server may add are passed over.
+    ///
+    /// # Errors
+    /// The bytes are no refusal.
+    pub fn from_json(json: &[u8]) -> Result<Self, serde_json::Error> {
+        serde_json::from_slice(json)
+    }
+
     /// The JSON to answer with.
     #[must_use]
     pub fn to_json(&self) -> Vec<u8> {

@@ -1,0 +1,169 @@
+//! The transports: signed HTTP over TCP, kept alive, and HTTP over a Unix socket.
+
+use std::{error::Error, net::IpAddr, path::PathBuf};
+
+use bytes::Bytes;
+use http::{Request, Uri, header};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::{body::Incoming, client::conn::http1};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::{
+    client::legacy::{Client, connect::HttpConnector},
+    rt::{TokioExecutor, TokioIo},
+};
+use tidegate_core::secret::Secret;
+use tidegate_protocol::signature;
+use tidegate_store::clock::wall_ms;
+use tokio::net::UnixStream;
+
+use crate::{Cause, ConfigurationFault, RawAnswer};
+
+/// Where RPCs go.
+const PATH: &str = "/v1/rpc";
+
+/// Far more than the largest answer: 32 commands whose results hold 2 KiB of escaped text each.
+const ANSWER_BYTES_MAX: usize = 1024 * 1024;
+
+pub(crate) struct HttpTransport {
+    uri: Uri,
+    secret: Secret,
+    client: Connections,
+}
+
+/// Connections that are kept alive. Cleartext, which stays on this machine, needs no certificates.
+enum Connections {
+    Cleartext(Client<HttpConnector, Full<Bytes>>),
+    Tls(Client<HttpsConnector<HttpConnector>, Full<Bytes>>),
+}
+
+impl HttpTransport {
+    pub(crate) fn new(origin: &str, secret: Secret) -> Result<Self, ConfigurationFault> {
+        let uri = rpc_uri(origin)?;
+        let pool = Client::builder(TokioExecutor::new());
+        let client = if uri.scheme_str() == Some("http") {
+            let mut connector = HttpConnector::new();
+            connector.set_nodelay(true);
+            Connections::Cleartext(pool.build(connector))
+        } else {
+            let tls = HttpsConnectorBuilder::new()
+                .with_provider_and_native_roots(rustls::crypto::ring::default_provider())
+                .map_err(|cause| ConfigurationFault::Certificates(cause.to_string()))?;
+            Connections::Tls(pool.build(tls.https_only().enable_http1().enable_http2().build()))
+        };
+        Ok(Self { uri, secret, client })
+    }
+
+    pub(crate) async fn post(&self, body: Vec<u8>) -> Result<RawAnswer, Cause> {
+        let signature = signature::sign(&self.secret, wall_ms(), "POST", PATH, &body);
+        let request = Request::post(self.uri.clone())
+            .header(signature::HEADER, signature)
+            .header(header::CONTENT_TYPE, "application/json")
+            .body(Full::new(Bytes::from(body)))
+            .map_err(|cause| Cause::Transport(chain(&cause)))?;
+        let exchange = match &self.client {
+            Connections::Cleartext(client) => client.request(request),
+            Connections::Tls(client) => client.request(request),
+        };
+        whole(exchange.await.map_err(|cause| Cause::Transport(chain(&cause)))?).await
+    }
+}
+
+impl std::fmt::Debug for HttpTransport {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HttpTransport").field("uri", &self.uri).finish_non_exhaustive()
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct SocketTransport {
+    path: PathBuf,
+}
+
+impl SocketTransport {
+    pub(crate) const fn new(path: PathBuf) -> Self {
+        Self { path }
+    }
+
+    pub(crate) async fn post(&self, body: Vec<u8>) -> Result<RawAnswer, Cause> {
+        let failed = |cause: &(dyn Error + 'static)| Cause::Transport(chain(cause));
+        let stream = UnixStream::connect(&self.path).await.map_err(|cause| failed(&cause))?;
+        let (mut sender, connection) =
+            http1::handshake(TokioIo::new(stream)).await.map_err(|cause| failed(&cause))?;
+        // It ends with the exchange; what goes wrong shows there.
+        tokio::spawn(connection);
+        let request = Request::post(PATH)
+            .header(header::HOST, "localhost")
+            .header(header::CONTENT_TYPE, "application/json")
+            .body(Full::new(Bytes::from(body)))
+            .map_err(|cause| failed(&cause))?;
+        whole(sender.send_request(request).await.map_err(|cause| failed(&cause))?).await
+    }
+}
+
+async fn whole(answer: http::Response<Incoming>) -> Result<RawAnswer, Cause> {
+    let status = answer.status().as_u16();
+    let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect().await;
+    let body = body.map_err(|cause| Cause::Transport(chain(&*cause)))?;
+    Ok(RawAnswer { status, body: body.to_bytes().to_vec() })
+}
+
+/// The RPC's URL on this origin.
+fn rpc_uri(origin: &str) -> Result<Uri, ConfigurationFault> {
+    let uri: Uri = origin.parse().map_err(|_| ConfigurationFault::Url)?;
+    let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
+        return Err(ConfigurationFault::Url);
+    };
+    let bare = matches!(uri.path(), "" | "/") && uri.query().is_none() && !authority.as_str().contains('@');
+    if !bare || !matches!(scheme, "http" | "https") {
+        return Err(ConfigurationFault::Url);
+    }
+    if scheme == "http" && !is_this_machine(authority.host()) {
+        return Err(ConfigurationFault::Cleartext);
+    }
+    format!("{scheme}://{authority}{PATH}").parse().map_err(|_| ConfigurationFault::Url)
+}
+
+fn is_this_machine(host: &str) -> bool {
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.to_canonical().is_loopback())
+}
+
+/// An error and what lies beneath it, in one line.
+fn chain(error: &(dyn Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn origins() {
+        let table = [
+            ("https://guard.example", Ok("https://guard.example/v1/rpc")),
+            ("https://guard.example:8787/", Ok("https://guard.example:8787/v1/rpc")),
+            ("http://127.0.0.1:8787", Ok("http://127.0.0.1:8787/v1/rpc")),
+            ("http://[::1]:8787", Ok("http://[::1]:8787/v1/rpc")),
+            ("http://localhost", Ok("http://localhost/v1/rpc")),
+            ("http://guard.example", Err(ConfigurationFault::Cleartext)),
+            ("http://127.0.0.1.example", Err(ConfigurationFault::Cleartext)),
+            ("http://192.0.2.7", Err(ConfigurationFault::Cleartext)),
+            ("https://guard.example/v1", Err(ConfigurationFault::Url)),
+            ("https://guard.example/?a=b", Err(ConfigurationFault::Url)),
+            ("https://user@guard.example", Err(ConfigurationFault::Url)),
+            ("ftp://guard.example", Err(ConfigurationFault::Url)),
+            ("guard.example:8787", Err(ConfigurationFault::Url)),
+            ("", Err(ConfigurationFault::Url)),
+        ];
+        for (origin, expected) in table {
+            let expected = expected.map(|uri| uri.parse::<Uri>().expect("a URI"));
+            assert_eq!(rpc_uri(origin), expected, "{origin}");
+        }
+    }
+}
