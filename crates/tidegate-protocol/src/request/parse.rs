@@ -1,6 +1,9 @@
 //! From verified bytes to a request, or to the place that is wrong.
 
-use alloc::string::{String, ToString};
+use alloc::{
+    format,
+    string::{String, ToString},
+};
 use core::str;
 
 use serde::Deserialize;
@@ -35,5 +38,15 @@ fn locate(text: &str, cause: &serde_json::Error) -> BadRequest {
         Ok(_) => String::new(), // The fault comes after the request's end.
         Err(_) => track.path().to_string(),
     };
-    BadRequest { place: if place == "." { String::new() } else { place }, message: cause.to_string() }
+    let place = if place == "." { String::new() } else { place };
+    BadRequest { place, message: without_text(cause.to_string()) }
+}
+
+/// A reader's message without the text that stood in the wrong place, which may be somebody's name.
+fn without_text(message: String) -> String {
+    let text_and_rest = message.strip_prefix("invalid type: string \"");
+    match text_and_rest.and_then(|rest| rest.rsplit_once("\", expected ")) {
+        Some((_, expected)) => format!("invalid type: string, expected {expected}"),
+        None => message,
+    }
 }
