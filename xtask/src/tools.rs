@@ -1,0 +1,79 @@
+//! The programs beside Rust that a verb needs, from the distribution's packages.
+
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::shell;
+
+/// A program, and the package that has it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Tool {
+    /// Any of these will do; the first is what the package brings.
+    pub(crate) programs: &'static [&'static str],
+    pub(crate) package: &'static str,
+    pub(crate) needed_for: &'static str,
+}
+
+pub(crate) const OPENSSL: Tool = Tool {
+    programs: &["openssl"],
+    package: "openssl",
+    needed_for: "the tests of the documented first request",
+};
+pub(crate) const CURL: Tool =
+    Tool { programs: &["curl"], package: "curl", needed_for: "the tests of the documented first request" };
+pub(crate) const CXX: Tool =
+    Tool { programs: &["c++", "g++", "clang++"], package: "g++", needed_for: "building libFuzzer" };
+#[cfg(feature = "bench")]
+pub(crate) const REDIS: Tool = Tool {
+    programs: &["redis-server", "valkey-server"],
+    package: "redis-server",
+    needed_for: "the comparison of the guard store",
+};
+
+/// Makes sure that all `tools` are there: looks, and as root on a Debian installs what is missing.
+///
+/// # Errors
+/// What is missing, what for, and how to get it.
+pub(crate) fn ensure(tools: &[Tool]) -> Result<()> {
+    let missing: Vec<Tool> = tools.iter().copied().filter(|tool| find(*tool).is_none()).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    for tool in &missing {
+        println!("missing: {} (for {})", tool.programs[0], tool.needed_for);
+    }
+    let packages: Vec<&str> = missing.iter().map(|tool| tool.package).collect();
+    if shell::find_program("apt-get").is_none() || !is_root() {
+        bail!("please install: {} (on Debian: sudo apt-get install {0})", packages.join(" "));
+    }
+    install(&packages)?;
+    match missing.iter().find(|tool| find(**tool).is_none()) {
+        Some(tool) => bail!("package {} was installed, but brought no {}", tool.package, tool.programs[0]),
+        None => Ok(()),
+    }
+}
+
+/// Where the tool's program is, if it is there.
+pub(crate) fn find(tool: Tool) -> Option<std::path::PathBuf> {
+    tool.programs.iter().find_map(|program| shell::find_program(program))
+}
+
+/// `policy-rc.d` semantics by environment: a package must not start its service, a verb starts its own.
+fn install(packages: &[&str]) -> Result<()> {
+    let install = |packages: &[&str]| {
+        let mut command = Command::new("apt-get");
+        command.args(["install", "--yes", "--no-install-recommends"]).args(packages);
+        shell::run(command.env("DEBIAN_FRONTEND", "noninteractive").env("RUNLEVEL", "1"))
+    };
+    if install(packages).is_ok() {
+        return Ok(());
+    }
+    // On a fresh machine the lists of packages are missing or old.
+    shell::run(Command::new("apt-get").arg("update")).context("updating the lists of packages")?;
+    install(packages).with_context(|| format!("installing {}", packages.join(" ")))
+}
+
+fn is_root() -> bool {
+    shell::capture(Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0")
+}
