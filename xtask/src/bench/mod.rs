@@ -1,0 +1,30 @@
+//! Measures, and writes what it measured into the documentation. Nothing here asserts a timing.
+
+mod guard;
+mod histogram;
+mod load;
+mod machine;
+mod process;
+mod random;
+mod report;
+mod servers;
+
+use anyhow::Result;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum What {
+    /// The whole server under signed requests, beside Redis running an equivalent script, in one run.
+    Guard(guard::Settings),
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    match &arguments.what {
+        What::Guard(settings) => guard::run(settings),
+    }
+}
