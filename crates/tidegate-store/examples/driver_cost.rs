@@ -1,7 +1,7 @@
 //! What the driver costs an update, apart from its backend: callers that each update three rows in a loop,
 //! over a backend that does nothing, and over the one in memory.
 //!
-//! `cargo run --release -p tidegate-store --example driver_cost [callers] [updates]`; take the CPU time with
+//! `cargo run --release -p tidegate-store --example driver_cost [callers] [updates] [none|slow|memory]`; take the CPU time with
 //! `perf stat` or `time`.
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a program that prints its measurement")]
 
@@ -13,8 +13,8 @@ use tidegate_store::{
 };
 use tokio::time::Instant;
 
-/// Holds no row, and takes every change.
-struct Nothing;
+/// Holds no row, and takes every change in so many ms.
+struct Nothing(u64);
 
 impl Backend for Nothing {
     type Batch = ();
@@ -28,6 +28,9 @@ impl Backend for Nothing {
     }
 
     async fn commit(&self, (): (), _: Vec<Change>) -> Result<(), BackendError> {
+        if self.0 > 0 {
+            tokio::time::sleep(std::time::Duration::from_millis(self.0)).await;
+        }
         Ok(())
     }
 
@@ -44,8 +47,11 @@ impl Backend for Nothing {
 async fn main() {
     let number = |place| std::env::args().nth(place).map(|text| text.parse::<usize>().unwrap());
     let (callers, updates) = (number(1).unwrap_or(512), number(2).unwrap_or(2_000_000));
-    measure("no backend", Nothing, callers, updates).await;
-    measure("memory", MemoryBackend::new(Arc::new(SystemClock::new())), callers, updates).await;
+    match std::env::args().nth(3).as_deref() {
+        None | Some("none") => measure("no backend", Nothing(0), callers, updates).await,
+        Some("slow") => measure("1 ms a commit", Nothing(1), callers, updates).await,
+        Some(_) => measure("memory", MemoryBackend::new(Arc::new(SystemClock::new())), callers, updates).await,
+    }
 }
 
 async fn measure<B: Backend>(name: &'static str, backend: B, callers: usize, updates: usize) {

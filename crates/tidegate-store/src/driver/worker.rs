@@ -43,8 +43,7 @@ impl<B: Backend> Worker<B> {
     /// Works until the driver is closed and everything that it took has been answered.
     pub(super) async fn run(mut self) {
         while self.work_waits().await {
-            // Every caller that is ready to run in this turn gets its update into this batch.
-            tokio::task::yield_now().await;
+            self.gather().await;
             if self.shared.take_batch() > 0 {
                 self.batch().await;
             }
@@ -77,6 +76,20 @@ impl<B: Backend> Worker<B> {
                 line.asleep = true;
             }
             self.shared.work.notified().await;
+        }
+    }
+
+    /// Lets every caller that is ready to run get its update into this batch: those that the last batch
+    /// answered, above all. No timer: whoever is alone does not wait.
+    async fn gather(&self) {
+        let mut before = 0;
+        for _ in 0..GATHER_TURNS_MAX {
+            tokio::task::yield_now().await;
+            let waiting = self.shared.line.lock().waiting.len();
+            if waiting <= before || waiting >= self.shared.options.batch_jobs_max {
+                return;
+            }
+            before = waiting;
         }
     }
 
@@ -200,6 +213,9 @@ impl<B: Backend> Worker<B> {
         }
     }
 }
+
+/// The runtime polls some 60 tasks in one turn.
+const GATHER_TURNS_MAX: usize = 16;
 
 impl Request {
     /// Answers it as was decided.
