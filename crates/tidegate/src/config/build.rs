@@ -1,0 +1,145 @@
+//! From settings to the typed configuration, with the checks that look at several keys.
+
+use tidegate_core::secret::Secret;
+
+use super::{
+    credentials, families,
+    fault::{Fault, Scope},
+    kind::Kind,
+    listeners,
+    nearest::suggestion,
+    settings::Settings,
+    typed::{
+        Admin, Client, Configuration, Durability, GuardListener, GuardRules, Log, LogFormat, Store, StoreKind,
+    },
+    value::{Hidden, Value},
+};
+
+/// Builds every section. What is faulty has its default, and `faults` says so.
+pub(super) fn build(settings: &Settings, faults: &mut Vec<Fault>) -> (Configuration, Client) {
+    let store = store(settings, faults);
+    let (listen, admin_listen) = listeners::addresses(settings, faults);
+    let listener = GuardListener {
+        listen,
+        socket: listeners::socket(settings, faults),
+        tls: listeners::tls(settings, faults),
+        max_connections: settings.integer("guard.max_connections"),
+        header_timeout_ms: settings.integer("guard.header_timeout_ms"),
+        body_timeout_ms: settings.integer("guard.body_timeout_ms"),
+        idle_timeout_ms: settings.integer("guard.idle_timeout_ms"),
+        auth_failures_per_second: settings.integer("guard.auth_failures_per_second"),
+        shutdown_timeout_ms: settings.integer("guard.shutdown_timeout_ms"),
+    };
+    let rules = GuardRules {
+        secrets: credentials::signing_secrets(settings, faults),
+        operator_token: credentials::operator_token(settings, faults),
+        daily_budget: settings.integer("guard.daily_budget"),
+        families: families::build(settings, faults),
+    };
+    let admin = admin(settings, admin_listen, faults);
+    let client = client(settings, faults);
+    let log = log(settings, faults);
+    credentials::no_two_alike(settings, &rules, &admin, faults);
+    let guard_faults: Vec<_> = faults.iter().filter(|fault| fault.scope == Scope::Guard).cloned().collect();
+    let guard = if guard_faults.is_empty() { Ok(rules) } else { Err(guard_faults) };
+    (Configuration { store, listener, guard, admin, log }, client)
+}
+
+fn store(settings: &Settings, faults: &mut Vec<Fault>) -> Store {
+    let kind = match settings.text("store.kind") {
+        "memory" => StoreKind::Memory,
+        "embedded" => StoreKind::Embedded,
+        other => {
+            let message = format!("{other:?} is not in this build yet; `embedded` and `memory` are");
+            faults.push(Fault::new(Scope::Fatal, "store.kind", settings.place("store.kind"), message));
+            StoreKind::Memory
+        }
+    };
+    let durability = match settings.text("store.durability") {
+        "process" => Durability::Process,
+        "none" => Durability::None,
+        _ => Durability::Fsync,
+    };
+    let max_entries = match (settings.integer("store.max_entries"), kind) {
+        (0, StoreKind::Memory) => 100_000,
+        (0, StoreKind::Embedded) => 1_000_000,
+        (entries, _) => entries,
+    };
+    Store {
+        kind,
+        path: settings.path("store.path").unwrap_or_default(),
+        durability,
+        max_entries,
+        deadline_ms: settings.integer("store.deadline_ms"),
+        max_calls: settings.integer("store.max_calls"),
+        secret: secret(settings, "store.secret"),
+    }
+}
+
+fn admin(settings: &Settings, listen: std::net::SocketAddr, faults: &mut Vec<Fault>) -> Admin {
+    let webhook_url = web_url(settings, "admin.webhook_url", faults);
+    let webhook_secret = secret(settings, "admin.webhook_secret");
+    if webhook_url.is_some() && webhook_secret.is_none() && !settings.is_faulty("admin.webhook_secret") {
+        let message = "needs admin.webhook_secret, so that the receiver can tell whose alerts they are";
+        let place = settings.place("admin.webhook_url");
+        faults.push(Fault::new(Scope::Fatal, "admin.webhook_url", place, message));
+    }
+    let tokens = match settings.value("admin.tokens") {
+        Some(Value::Tokens(tokens)) => tokens.clone(),
+        _ => Vec::new(),
+    };
+    Admin {
+        listen,
+        tokens,
+        metrics_public: settings.boolean("admin.metrics_public"),
+        webhook_url,
+        webhook_secret,
+    }
+}
+
+fn client(settings: &Settings, faults: &mut Vec<Fault>) -> Client {
+    let url = web_url(settings, "client.url", faults);
+    if url.as_ref().is_some_and(|url| !listeners::is_private_url(url.expose())) {
+        let message = "must be https, or http to this machine: a signature does not hide what is sent";
+        faults.push(Fault::new(Scope::Client, "client.url", settings.place("client.url"), message));
+    }
+    let fairness_pepper = secret(settings, "client.fairness_pepper");
+    Client {
+        url,
+        secret: secret(settings, "client.secret"),
+        key_pepper: secret(settings, "client.key_pepper"),
+        fairness_pepper,
+        timeout_ms: settings.integer("client.timeout_ms").clamp(100, 2_000),
+    }
+}
+
+fn log(settings: &Settings, faults: &mut Vec<Fault>) -> Log {
+    if settings.url("log.otlp_endpoint").is_some() {
+        let message = "traces are not sent by this build yet";
+        let place = settings.place("log.otlp_endpoint");
+        faults.push(Fault::new(Scope::Warning, "log.otlp_endpoint", place, message));
+    }
+    let format = if settings.text("log.format") == "json" { LogFormat::Json } else { LogFormat::Text };
+    Log { format, level: settings.text("log.level").to_owned() }
+}
+
+fn secret(settings: &Settings, path: &str) -> Option<Secret> {
+    match settings.value(path) {
+        Some(Value::Secret(secret)) => Some(secret.clone()),
+        _ => None,
+    }
+}
+
+/// A URL of the web.
+fn web_url(settings: &Settings, path: &str, faults: &mut Vec<Fault>) -> Option<Hidden> {
+    let url = settings.url(path)?;
+    let scheme = url.expose().split_once("://").map_or("", |(scheme, _)| scheme);
+    if matches!(scheme, "http" | "https") {
+        return Some(url.clone());
+    }
+    let setting = settings.setting(path)?;
+    debug_assert_eq!(setting.spec.kind, Kind::Url);
+    let message = format!("must begin with https:// or http://{}", suggestion(scheme, ["https", "http"]));
+    faults.push(Fault::new(setting.spec.scope, path, setting.place.clone(), message));
+    None
+}

@@ -1,0 +1,121 @@
+//! Listeners: addresses that do not collide, and no cleartext to the world by accident.
+
+use std::{
+    fs::File,
+    io::Read,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    path::{Path, PathBuf},
+};
+
+use super::{
+    fault::{Fault, Scope},
+    settings::Settings,
+    typed::Tls,
+};
+
+/// A Unix socket's address holds 108 bytes, the closing zero included.
+const SOCKET_PATH_BYTES_MAX: usize = 107;
+/// A certificate chain has some kilobytes.
+const PEM_BYTES_MAX: u64 = 1 << 20;
+
+/// The guard's and the admin's address.
+pub(super) fn addresses(settings: &Settings, faults: &mut Vec<Fault>) -> (SocketAddr, SocketAddr) {
+    let address = |path: &str| settings.address(path).unwrap_or((Ipv4Addr::LOCALHOST, 0).into());
+    let (guard, admin) = (address("guard.listen"), address("admin.listen"));
+    if collide(guard, admin) {
+        let (key, other) = match settings.place("admin.listen") {
+            super::Place::Default => ("guard.listen", "admin.listen"),
+            _ => ("admin.listen", "guard.listen"),
+        };
+        faults.push(listener_fault(settings, key, format!("takes the same port as {other}")));
+    }
+    let has_tls = settings.path("guard.tls_cert").is_some() || settings.path("guard.tls_key").is_some();
+    if is_public(guard) && !has_tls && !settings.boolean("guard.allow_cleartext") {
+        let message = "other machines reach this address, and there is no TLS: set guard.tls_cert and \
+                       guard.tls_key, or guard.allow_cleartext = true behind a proxy of yours";
+        faults.push(listener_fault(settings, "guard.listen", message.into()));
+    }
+    if is_public(admin) && !settings.boolean("admin.allow_cleartext") {
+        let message = "other machines reach this address, and there is no TLS: keep it on 127.0.0.1, or set \
+                       admin.allow_cleartext = true behind a proxy of yours";
+        faults.push(listener_fault(settings, "admin.listen", message.into()));
+    }
+    (guard, admin)
+}
+
+/// The guard's Unix socket.
+pub(super) fn socket(settings: &Settings, faults: &mut Vec<Fault>) -> Option<PathBuf> {
+    let socket = settings.path("guard.socket")?;
+    let bytes = socket.as_os_str().len();
+    if bytes > SOCKET_PATH_BYTES_MAX {
+        let message = format!("has {bytes} bytes; a socket's path has at most {SOCKET_PATH_BYTES_MAX}");
+        faults.push(listener_fault(settings, "guard.socket", message));
+    }
+    Some(socket)
+}
+
+/// The guard's certificate and key.
+pub(super) fn tls(settings: &Settings, faults: &mut Vec<Fault>) -> Option<Tls> {
+    let pair = [("guard.tls_cert", "CERTIFICATE"), ("guard.tls_key", "PRIVATE KEY")];
+    for (key, label) in pair {
+        if let Some(fault) = settings.path(key).and_then(|path| pem_fault(&path, label)) {
+            faults.push(listener_fault(settings, key, fault));
+        }
+    }
+    match (settings.path("guard.tls_cert"), settings.path("guard.tls_key")) {
+        (Some(cert), Some(key)) => return Some(Tls { cert, key }),
+        (Some(_), None) if !settings.is_faulty("guard.tls_key") => {
+            faults.push(listener_fault(settings, "guard.tls_cert", "needs guard.tls_key".into()));
+        }
+        (None, Some(_)) if !settings.is_faulty("guard.tls_cert") => {
+            faults.push(listener_fault(settings, "guard.tls_key", "needs guard.tls_cert".into()));
+        }
+        _ => {}
+    }
+    None
+}
+
+/// Whether what is sent to `url` stays on this machine or is encrypted.
+pub(crate) fn is_private_url(url: &str) -> bool {
+    let Some(rest) = url.strip_prefix("http://") else {
+        return url.starts_with("https://");
+    };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = match authority.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
+        _ => authority,
+    };
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.to_canonical().is_loopback())
+}
+
+fn listener_fault(settings: &Settings, key: &str, message: String) -> Fault {
+    Fault::new(Scope::Fatal, key, settings.place(key), message)
+}
+
+/// Whether other machines can reach it. A private network is not trusted either: neighbours share it.
+fn is_public(address: SocketAddr) -> bool {
+    !address.ip().to_canonical().is_loopback()
+}
+
+fn collide(left: SocketAddr, right: SocketAddr) -> bool {
+    let overlapping = left.ip() == right.ip() || left.ip().is_unspecified() || right.ip().is_unspecified();
+    left.port() != 0 && left.port() == right.port() && overlapping
+}
+
+/// What is wrong with a PEM file, without any of its text.
+fn pem_fault(path: &Path, label: &str) -> Option<String> {
+    let mut text = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(PEM_BYTES_MAX).read_to_end(&mut text));
+    let has_label = || {
+        let text = String::from_utf8_lossy(&text);
+        text.lines().any(|line| {
+            line.starts_with("-----BEGIN ") && line.trim_end().ends_with(&format!("{label}-----"))
+        })
+    };
+    match read {
+        Err(error) => Some(format!("can't be read: {error}")),
+        Ok(_) if !has_label() => Some(format!("is not PEM: there is no {label} in it")),
+        Ok(_) => None,
+    }
+}

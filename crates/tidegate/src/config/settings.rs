@@ -1,0 +1,147 @@
+//! The effective value of every key, and where it came from.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::SocketAddr,
+    path::PathBuf,
+};
+
+use super::{
+    fault::{Fault, Place},
+    file,
+    layer::Layer,
+    parse,
+    table::{KEYS, KeySpec},
+    value::{Hidden, Value, Written},
+};
+
+/// The effective values by path. A key with a faulty value has its default here.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    by_path: BTreeMap<String, Setting>,
+    faulty: BTreeSet<String>,
+}
+
+/// One key's value.
+#[derive(Debug, Clone)]
+pub struct Setting {
+    /// The key.
+    pub spec: &'static KeySpec,
+    /// Its value; none for an optional key that is not set.
+    pub value: Option<Value>,
+    /// Where the value came from.
+    pub place: Place,
+}
+
+impl Settings {
+    /// The defaults, with `layer` over them.
+    pub(super) fn new(layer: Layer, faults: &mut Vec<Fault>) -> Self {
+        let mut settings = Self { by_path: defaults(), faulty: BTreeSet::new() };
+        for (path, spec, written) in layer.into_iter() {
+            match parse::check(spec.kind, &written) {
+                Ok(value) => {
+                    let setting = Setting { spec, value: Some(value), place: written.place };
+                    settings.by_path.insert(path, setting);
+                }
+                Err(complaints) => {
+                    faults.extend(complaints.into_iter().map(|complaint| {
+                        let key = format!("{path}{}", complaint.part);
+                        Fault::new(spec.scope, key, complaint.place, complaint.message)
+                    }));
+                    settings.faulty.insert(path);
+                }
+            }
+        }
+        settings
+    }
+
+    /// Every key with its path: those of the table that have a fixed name, and those that people named.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Setting)> {
+        self.by_path.iter().map(|(path, setting)| (path.as_str(), setting))
+    }
+
+    /// The setting at `path`.
+    #[must_use]
+    pub fn setting(&self, path: &str) -> Option<&Setting> {
+        self.by_path.get(path)
+    }
+
+    pub(super) fn value(&self, path: &str) -> Option<&Value> {
+        self.by_path.get(path)?.value.as_ref()
+    }
+
+    /// Whether `path` was set to something faulty, so that its value here is only the default.
+    pub(super) fn is_faulty(&self, path: &str) -> bool {
+        self.faulty.contains(path)
+    }
+
+    pub(super) fn place(&self, path: &str) -> Place {
+        self.by_path.get(path).map_or(Place::Default, |setting| setting.place.clone())
+    }
+
+    pub(super) fn integer(&self, path: &str) -> u64 {
+        match self.value(path) {
+            Some(Value::Integer(number)) => *number,
+            _ => 0,
+        }
+    }
+
+    pub(super) fn boolean(&self, path: &str) -> bool {
+        matches!(self.value(path), Some(Value::Boolean(true)))
+    }
+
+    pub(super) fn text(&self, path: &str) -> &str {
+        match self.value(path) {
+            Some(Value::Text(text)) => text,
+            _ => "",
+        }
+    }
+
+    pub(super) fn path(&self, path: &str) -> Option<PathBuf> {
+        match self.value(path) {
+            Some(Value::Path(found)) => Some(found.clone()),
+            _ => None,
+        }
+    }
+
+    pub(super) fn url(&self, path: &str) -> Option<&Hidden> {
+        match self.value(path) {
+            Some(Value::Url(url)) => Some(url),
+            _ => None,
+        }
+    }
+
+    pub(super) fn address(&self, path: &str) -> Option<SocketAddr> {
+        match self.value(path) {
+            Some(Value::Address(address)) => Some(*address),
+            _ => None,
+        }
+    }
+
+    /// The families that have a key of their own.
+    pub(super) fn family_names(&self) -> BTreeSet<String> {
+        let name = |path: &String| Some(path.strip_prefix("guard.families.")?.split('.').next()?.to_owned());
+        self.by_path.keys().filter_map(name).collect()
+    }
+
+    pub(super) fn family_place(&self, name: &str) -> Place {
+        let prefix = format!("guard.families.{name}.");
+        let found = self.by_path.iter().find(|(path, _)| path.starts_with(&prefix));
+        found.map_or(Place::Default, |(_, setting)| setting.place.clone())
+    }
+}
+
+fn defaults() -> BTreeMap<String, Setting> {
+    let named = KEYS.iter().filter(|spec| !spec.path.contains('<'));
+    named
+        .map(|spec| {
+            let setting = Setting { spec, value: default_value(spec), place: Place::Default };
+            (spec.path.to_owned(), setting)
+        })
+        .collect()
+}
+
+fn default_value(spec: &KeySpec) -> Option<Value> {
+    let raw = file::value(spec.default?, &Place::Default)?;
+    parse::check(spec.kind, &Written { raw, place: Place::Default }).ok()
+}
