@@ -1,0 +1,160 @@
+//! The command line: verbs, the flags that all of them share, and those verbs that need no server.
+
+pub mod call;
+mod keygen;
+mod verbs;
+
+use std::{ffi::OsString, path::PathBuf};
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::config::Sources;
+
+pub use keygen::KeygenArgs;
+pub(crate) use verbs::consequence;
+pub use verbs::{check, completions, config};
+
+/// What was typed.
+#[derive(Debug, Parser)]
+#[command(
+    name = "tidegate",
+    version,
+    about = "Abuse protection that you run yourself",
+    long_about = "Abuse protection that you run yourself: rate windows, replay fences, attempt reservations and \
+                  daily budgets that services share, in one binary.",
+    after_help = EXAMPLES,
+    after_long_help = AFTER_LONG_HELP,
+    disable_help_subcommand = true,
+    arg_required_else_help = true
+)]
+pub struct Cli {
+    /// What every verb takes.
+    #[command(flatten)]
+    pub global: Global,
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// The flags that every verb takes. They win over the environment and the file.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Everywhere")]
+pub struct Global {
+    /// The configuration file [default: ./tidegate.toml where it exists]
+    #[arg(long, global = true, value_name = "FILE", env = "TIDEGATE_CONFIG", hide_env_values = true)]
+    pub config: Option<PathBuf>,
+    /// The data directory (store.path)
+    #[arg(long, global = true, value_name = "DIRECTORY")]
+    pub data_dir: Option<String>,
+    /// How log lines are written (log.format)
+    #[arg(long, global = true, value_name = "FORMAT", value_enum)]
+    pub log_format: Option<LogFormatName>,
+    /// What is logged (log.level): error, warn, info, debug, trace, off, or target=level
+    #[arg(long, global = true, value_name = "LEVEL")]
+    pub log_level: Option<String>,
+}
+
+/// The values of `--log-format`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LogFormatName {
+    /// For people
+    Text,
+    /// One JSON object a line
+    Json,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Run the guard store, and the admin API beside it
+    Serve,
+    /// Name every fault of the configuration; exits with 0 only where there is none
+    Check,
+    /// Print the effective configuration, secrets redacted, and where each value comes from
+    Config {
+        /// Print every key with its meaning and its default instead
+        #[arg(long)]
+        reference: bool,
+    },
+    /// Send one command to a guard store; exits with 0 allowed, 1 denied, 2 no answer
+    Call(Box<call::CallArgs>),
+    /// Print a fresh secret
+    Keygen(KeygenArgs),
+    /// Watch a guard at work: a server, some honest callers, and an attack
+    Demo,
+    /// Print a completion script for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Look after the embedded store
+    #[command(subcommand)]
+    Store(StoreVerb),
+}
+
+/// What to do with the embedded store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Subcommand)]
+pub enum StoreVerb {
+    /// Read the whole log and say whether it is sound; changes nothing
+    Verify,
+    /// Cut damage out of the log, keeping what was before it
+    Repair,
+}
+
+impl Global {
+    /// The sources of the configuration: the file, `environment`, and these flags over both.
+    #[must_use]
+    pub fn sources(&self, environment: Vec<(OsString, OsString)>) -> Sources {
+        let mut sources = Sources::gather(self.config.as_deref(), environment);
+        let format = self.log_format.map(|format| match format {
+            LogFormatName::Text => "text".to_owned(),
+            LogFormatName::Json => "json".to_owned(),
+        });
+        let flags = [
+            ("store.path", self.data_dir.clone(), "--data-dir"),
+            ("log.format", format, "--log-format"),
+            ("log.level", self.log_level.clone(), "--log-level"),
+        ];
+        for (key, text, flag) in flags {
+            if let Some(text) = text {
+                sources.flag(key, text, flag);
+            }
+        }
+        sources
+    }
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tidegate serve                                    start with no configuration at all
+  tidegate call win.hit login:alice 5/1m            may alice try once more?
+  tidegate call kv.set job:42 owner me --ttl 10m --nx
+  tidegate check --config /etc/tidegate.toml        before a restart
+  tidegate config --reference                       every key, with its default";
+
+const AFTER_LONG_HELP: &str = "\
+Examples:
+  tidegate serve
+      Starts with no configuration at all: state in ./tidegate-data, listeners on this machine only, secrets made
+      at the first start.
+  tidegate call win.hit login:alice 5/1m 20/1h
+      May alice try once more? Five times a minute and twenty times an hour. Names are hashed before they are sent.
+  tidegate call kv.set job:42 owner me --ttl 10m --nx
+      Claims a job for ten minutes.
+  tidegate keygen --env >> .env
+      Makes secrets for an installation without a data directory.
+  tidegate check --config /etc/tidegate.toml
+      Names every fault, with its key and line, before a restart would.
+  tidegate config --reference
+      Every key with its meaning, its default and its environment variable.
+
+Environment:
+  TIDEGATE_<SECTION>__<KEY>   sets a key over the file, such as TIDEGATE_GUARD__SECRETS (comma lists for lists)
+  TIDEGATE_CLIENT_<KEY>       the same for `call` and for applications, such as TIDEGATE_CLIENT_URL
+  TIDEGATE_CONFIG             the configuration file
+
+Exit codes:
+  0 done or allowed, 1 denied, 2 an error or a wrong flag, 78 a faulty configuration";
+
+#[cfg(test)]
+mod tests;
