@@ -50,7 +50,9 @@ async fn main() {
     match std::env::args().nth(3).as_deref() {
         None | Some("none") => measure("no backend", Nothing(0), callers, updates).await,
         Some("slow") => measure("1 ms a commit", Nothing(1), callers, updates).await,
-        Some(_) => measure("memory", MemoryBackend::new(Arc::new(SystemClock::new())), callers, updates).await,
+        Some(_) => {
+            measure("memory", MemoryBackend::new(Arc::new(SystemClock::new())), callers, updates).await;
+        }
     }
 }
 

@@ -10,6 +10,7 @@ mod contract;
 mod driver;
 mod error;
 mod memory;
+pub mod testing;
 mod view;
 
 pub use backend::{Backend, BackendError, Change, Loaded, NewState};

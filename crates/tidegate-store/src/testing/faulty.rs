@@ -1,0 +1,104 @@
+//! A backend that hangs or fails when a test says so.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use crate::{Backend, BackendError, Change, Key, Loaded};
+
+/// What is to be wrong with a backend from now on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Disturbance {
+    /// Nothing. Calls that hang go on.
+    None,
+    /// It does not answer.
+    Hang,
+    /// It answers every call with an error.
+    Fail,
+}
+
+/// Turns a [`Disturbance`] on and off; clones turn the same one.
+#[derive(Debug, Clone)]
+pub struct Switch(Arc<watch::Sender<Disturbance>>);
+
+/// `inner`, disturbed as its switch says.
+#[derive(Debug)]
+pub struct FaultyBackend<B> {
+    inner: B,
+    switch: Switch,
+}
+
+impl Switch {
+    /// A switch at [`Disturbance::None`].
+    #[must_use]
+    pub fn new() -> Self {
+        Self(Arc::new(watch::Sender::new(Disturbance::None)))
+    }
+
+    /// From now on it is `disturbance`.
+    pub fn set(&self, disturbance: Disturbance) {
+        self.0.send_replace(disturbance);
+    }
+
+    /// Waits while calls hang.
+    ///
+    /// # Errors
+    /// When they fail.
+    pub async fn pass(&self) -> Result<(), BackendError> {
+        let mut seen = self.0.subscribe();
+        let disturbance = *seen
+            .wait_for(|disturbance| *disturbance != Disturbance::Hang)
+            .await
+            .expect("its sender is in self");
+        if disturbance == Disturbance::Fail {
+            return Err(BackendError { doing: "failing as the test says".to_owned(), cause: None });
+        }
+        Ok(())
+    }
+}
+
+impl Default for Switch {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<B> FaultyBackend<B> {
+    /// `inner`, disturbed as `switch` says.
+    pub fn new(inner: B, switch: Switch) -> Self {
+        Self { inner, switch }
+    }
+
+    /// What disturbs it.
+    pub fn switch(&self) -> &Switch {
+        &self.switch
+    }
+}
+
+impl<B: Backend> Backend for FaultyBackend<B> {
+    type Batch = B::Batch;
+
+    fn shared(&self) -> bool {
+        self.inner.shared()
+    }
+
+    async fn load(&self, keys: &[Key]) -> Result<Loaded<B::Batch>, BackendError> {
+        self.switch.pass().await?;
+        self.inner.load(keys).await
+    }
+
+    async fn commit(&self, batch: B::Batch, changes: Vec<Change>) -> Result<(), BackendError> {
+        self.switch.pass().await?;
+        self.inner.commit(batch, changes).await
+    }
+
+    async fn sweep(&self, rows_max: usize) -> Result<usize, BackendError> {
+        self.switch.pass().await?;
+        self.inner.sweep(rows_max).await
+    }
+
+    async fn count(&self) -> Result<u64, BackendError> {
+        self.switch.pass().await?;
+        self.inner.count().await
+    }
+}

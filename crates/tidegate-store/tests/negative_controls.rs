@@ -1,0 +1,77 @@
+//! Each case of the contract catches the store that breaks just its promise, and passes one that breaks none.
+
+use std::{sync::Arc, time::Duration};
+
+use tidegate_store::{
+    DriverOptions, MemoryBackend,
+    clock::ManualClock,
+    testing::{self, Fault, Handles, NaiveStore, Outcome},
+};
+
+/// Every case of the contract, with a store that it must catch.
+const CONTROLS: [(&str, Fault); 30] = [
+    ("zero and an empty value are not absence", Fault::EmptyIsAbsent),
+    ("a deleted row is absent", Fault::DeletesNothing),
+    ("rows are read in the order of their keys", Fault::ReadsSorted),
+    ("every handle sees one clock, which never goes back", Fault::ClocksDiffer),
+    ("an expired row is absent", Fault::ServesExpired),
+    ("a row ends exactly at its expiry", Fault::EndsOneLate),
+    ("the last write sets the expiry", Fault::KeepsFirstExpiry),
+    ("reopening keeps what was acknowledged", Fault::ForgetsOnReopen),
+    ("different keys are different rows", Fault::CutsKeys),
+    ("values are bounded", Fault::CutsValues),
+    ("expiries are bounded", Fault::IgnoresFaults),
+    ("a key stands once in an update", Fault::AllowsDuplicates),
+    ("keys of an update are bounded", Fault::AllowsManyKeys),
+    ("an invalid update leaves nothing", Fault::KeepsHalf),
+    ("an invalid update harms no other", Fault::FailsNeighbours),
+    ("an update sees those before it", Fault::ReadsStale),
+    ("first attempts at once are counted", Fault::LocksExistingRows),
+    ("updates at once never see the same count", Fault::SplitsUpdates),
+    ("rows of one update change together", Fault::TearsWrites),
+    ("conflicting key orders lose no update", Fault::LocksFirstKey),
+    ("many callers are all served", Fault::BusyEarly),
+    ("a full store keeps what lives", Fault::EvictsLive),
+    ("a full store goes on counting", Fault::CountsAdditions),
+    ("the bound holds for callers at once", Fault::IgnoresBound),
+    ("expired rows make room", Fault::ExpiredTakeRoom),
+    ("sweeping removes what has expired", Fault::SweepsNothing),
+    ("sweeping keeps what lives", Fault::SweepsByAge),
+    ("a failing store is no answer", Fault::FailureReadsEmpty),
+    ("every call is answered by its deadline", Fault::NoDeadline),
+    ("a store that hangs is busy at once", Fault::NeverBusy),
+];
+
+fn naive(max_entries: u64, fault: Fault) -> Handles {
+    let deadline = Duration::from_millis(500);
+    NaiveStore::handles(DriverOptions { deadline, ..DriverOptions::new("naive", max_entries) }, fault)
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_case_catches_the_store_that_breaks_it() {
+    let cases = testing::contract_cases();
+    assert_eq!(
+        cases.iter().map(|case| case.name).collect::<Vec<_>>(),
+        CONTROLS.map(|(name, _)| name),
+        "every case has a store that breaks it"
+    );
+    for (case, (_, fault)) in cases.into_iter().zip(CONTROLS) {
+        let violation = case.run(naive(case.max_entries, fault)).await;
+        let violation = violation.expect_err(&format!("{case:?} did not see {fault:?}"));
+        assert_eq!(violation.case, case.name);
+        println!("{fault:?} - {violation}");
+        assert_eq!(case.run(naive(case.max_entries, Fault::None)).await, Ok(Outcome::Kept), "{case:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_in_memory_keeps_the_contract() {
+    let report = testing::check_all(async |max_entries| {
+        let clock = Arc::new(ManualClock::at(1_700_000_000_000));
+        let backend = MemoryBackend::new(clock.clone());
+        Handles::in_process(backend, &DriverOptions::new("memory", max_entries), Some(clock))
+    })
+    .await;
+    let report = report.unwrap_or_else(|violations| panic!("{violations}"));
+    assert_eq!(report.kept.len(), CONTROLS.len() - 1, "but for reopening: {:?}", report.not_shown);
+}
