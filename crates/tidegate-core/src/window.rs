@@ -6,6 +6,18 @@
 //!
 //! Where the clock has stepped back behind what a row says, no time has passed since it was written: the
 //! row counts in full until the clock has caught up. It is never negative and never a second allowance.
+//!
+//! ```
+//! use tidegate_core::window::{Algorithm, Rule, hit};
+//!
+//! let a_minute = Rule { limit: 2, period_ms: 60_000, algorithm: Algorithm::Fixed };
+//! let first = hit(&[(a_minute, None)], 2, 15_000);
+//! let row = first.charged.expect("there was room")[0];
+//! assert_eq!(row.expires_at_ms, 60_000);
+//!
+//! let second = hit(&[(a_minute, Some(row.state))], 1, 20_000);
+//! assert_eq!((second.allowed, second.retry_after_ms), (false, Some(40_000)));
+//! ```
 
 mod bucket;
 mod fixed;

@@ -2,6 +2,27 @@
 //!
 //! [`Request::parse`] is the only way from bytes to a request, and it takes verified bytes alone. What it
 //! gives is within every bound of [`crate::bounds`], so nobody behind it checks again.
+//!
+//! ```
+//! use tidegate_core::secret::Secret;
+//! use tidegate_protocol::{
+//!     Command, Request, Verified,
+//!     identity::{Pepper, Purpose, digest},
+//!     name::{Family, OperationId},
+//!     request::Window,
+//! };
+//!
+//! let pepper = Pepper::new(&Secret::new("pepper-for-examples-0123456789abcdef")?);
+//! let login = digest(&pepper, Purpose::Partition, "login:alice@example.com");
+//! let minute = digest(&pepper, Purpose::Key, "1m");
+//!
+//! # let random = [7; 16];
+//! let request = Request::new(OperationId::from_random(random), Family::parse("password")?)
+//!     .step(login, [Command::hit([Window::sliding(minute, 5, 60_000)])]);
+//! let json = request.to_json()?;
+//! assert_eq!(Request::parse(Verified::trusted(&json))?, request);
+//! # Ok::<(), Box<dyn core::error::Error>>(())
+//! ```
 
 mod build;
 mod check;

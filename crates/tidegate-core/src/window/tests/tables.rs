@@ -204,6 +204,33 @@ fn all_windows_or_none() {
 }
 
 #[test]
+fn a_cost_of_0_writes_nothing() {
+    for algorithm in [Sliding, Fixed, Bucket] {
+        let mut meter = Meter::new(&[rule(algorithm, 2, 1000)]);
+        assert_eq!(meter.hit(0, 5).charged, None, "{algorithm:?}: no row for asking");
+        assert_eq!(meter.admitted(2, 5), 2);
+        let hit = meter.hit(0, 6);
+        assert!(hit.allowed && hit.charged.is_none(), "{algorithm:?}: nor when it is full");
+    }
+}
+
+#[test]
+fn rows_end_with_what_they_tell() {
+    let table = [(Sliding, 2000, 120_000), (Fixed, 2000, 60_000), (Bucket, 2000, 2000 + 30_000)];
+    for (algorithm, now_ms, expires_at_ms) in table {
+        let hit = Meter::new(&[rule(algorithm, 10, 60_000)]).hit(5, now_ms);
+        assert_eq!(hit.charged.expect("there is room")[0].expires_at_ms, expires_at_ms, "{algorithm:?}");
+    }
+    // A clock that was a year ahead leaves rows that no store could keep as long.
+    for algorithm in [Sliding, Fixed] {
+        let mut meter = Meter::new(&[rule(algorithm, 10, LIFE_MS_MAX / 2)]);
+        meter.hit(1, 4 * LIFE_MS_MAX);
+        let hit = meter.hit(1, LIFE_MS_MAX);
+        assert_eq!(hit.charged.expect("there is room")[0].expires_at_ms, 2 * LIFE_MS_MAX, "{algorithm:?}");
+    }
+}
+
+#[test]
 fn the_wait_is_that_of_the_last_window_to_open() {
     // 2 an hour and 5 a day; both are spent with 2400 s and 36 000 s to go.
     let day = 86_400_000;
