@@ -85,9 +85,9 @@ impl GuardClient {
         request.validate().map_err(|fault| Cause::BadRequest(fault.to_string()))?;
         let exchange = async {
             match &self.transport {
-                Transport::Http(http) => read_answer(http.post(body(request)?).await?),
-                Transport::Socket(socket) => read_answer(socket.post(body(request)?).await?),
-                Transport::InProcess(guard) => guard.run(request.clone()).await.map_err(refused_in_process),
+                Transport::Http(http) => read_answer(&http.post(body(request)?).await?),
+                Transport::Socket(socket) => read_answer(&socket.post(body(request)?).await?),
+                Transport::InProcess(guard) => guard.run(request.clone()).await.map_err(|refusal| refused_in_process(&refusal)),
             }
         };
         match tokio::time::timeout(self.timeout, exchange).await {
@@ -149,7 +149,7 @@ fn body(request: &Request) -> Result<Vec<u8>, Cause> {
 ///
 /// # Errors
 /// It is a refusal, or nothing that a guard store says.
-fn read_answer(answer: RawAnswer) -> Result<Response, Cause> {
+fn read_answer(answer: &RawAnswer) -> Result<Response, Cause> {
     if answer.status == 200 {
         return Response::from_json(&answer.body).map_err(|_| Cause::NotAGuard { status: 200 });
     }
@@ -159,8 +159,8 @@ fn read_answer(answer: RawAnswer) -> Result<Response, Cause> {
     }
 }
 
-fn refused_in_process(refusal: Refusal) -> Cause {
-    let code = match &refusal {
+fn refused_in_process(refusal: &Refusal) -> Cause {
+    let code = match refusal {
         Refusal::BadRequest(_) => ErrorCode::BadRequest,
         Refusal::Conflict { .. } => ErrorCode::OperationConflict,
         Refusal::Unavailable => ErrorCode::GuardUnavailable,

@@ -60,8 +60,9 @@ fn run_steps(inputs: &Inputs, view: &mut View<'_>) -> Result<Response, Stopped> 
         let (receipts, rest) = drawn.split_at(reservations.count());
         drawn = rest;
         let result = match known {
-            _ if halted => StepResult::skipped(),
+            // It was executed, whatever its neighbours would let it do now.
             Known::Before(result) => result,
+            Known::New(_) if halted => StepResult::skipped(),
             Known::New(fingerprint) => StepRun { step, plan: step_plan, keys: &plan.keys, receipts, view }
                 .run(fingerprint.as_ref())?,
         };
@@ -85,14 +86,10 @@ fn known_operations(inputs: &Inputs, view: &View<'_>) -> Result<SmallVec<[Known;
     let Inputs { request, plan, .. } = inputs;
     let mut known = SmallVec::with_capacity(request.steps.len());
     for (index, (step, plan)) in request.steps.iter().zip(&plan.steps).enumerate() {
-        if plan.record.is_empty() {
-            known.push(Known::New(None));
-            continue;
-        }
-        let fingerprint = step.fingerprint(&request.family, index);
+        let fingerprint = || step.fingerprint(&request.family, index);
         known.push(match recorded(plan, view) {
-            None => Known::New(Some(fingerprint)),
-            Some(record) => match operation::decode(&record, &fingerprint, step) {
+            None => Known::New(step.is_mutating().then(fingerprint)),
+            Some(record) => match operation::decode(&record, &fingerprint(), step) {
                 Ok(result) => Known::Before(result),
                 Err(RecordFault::OtherCommands) => return Err(Stopped::Conflict { step: index }),
                 Err(RecordFault::Unreadable) => return Err(Stopped::Unreadable),
@@ -177,7 +174,10 @@ impl StepRun<'_, '_, '_> {
             }
             Command::Delete { .. } => {
                 let deleted = self.view.get(places[0]).is_some();
-                self.view.delete(places[0]);
+                // An expired row that is still there is the sweep's: removing it changes nothing.
+                if deleted {
+                    self.view.delete(places[0]);
+                }
                 CommandResult::Delete { deleted }
             }
             Command::Ttl { .. } => CommandResult::Ttl { ttl_ms: ttl_left(self.view.get(places[0]), now_ms) },

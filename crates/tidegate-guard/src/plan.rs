@@ -20,7 +20,8 @@ pub(crate) struct Plan {
 /// The rows of one step, as places in [`Plan::keys`].
 #[derive(Debug)]
 pub(crate) struct StepPlan {
-    /// The rows of its operation record; none for a step that can't change anything.
+    /// The rows of its operation record. A step that can't change anything leaves none, but looks whether
+    /// another one did under its operation id.
     pub(crate) record: SmallVec<[usize; 1]>,
     /// The rows of each command, in the command's own order.
     pub(crate) commands: SmallVec<[SmallVec<[usize; 2]>; 2]>,
@@ -147,11 +148,8 @@ impl<'a> Rows<'a> {
     }
 
     fn of_record(&self, op: OperationId, index: u8, step: &Step) -> SmallVec<[Key; 1]> {
-        if !step.is_mutating() {
-            return SmallVec::new();
-        }
-        let rows =
-            u8::try_from(record_rows(step)).expect("eight commands of 2 KiB fit in a few rows of 4 KiB");
+        let rows = if step.is_mutating() { record_rows(step) } else { 1 };
+        let rows = u8::try_from(rows).expect("eight commands of 2 KiB fit in a few rows of 4 KiB");
         (0..rows).map(|row| self.key(OPERATION, &[op.as_str().as_bytes(), &[index, row]])).collect()
     }
 }

@@ -33,14 +33,14 @@ impl Activity {
         }
     }
 
-    /// A whole request head has come; the request is in work until the guard is dropped.
-    pub(super) fn begin(&self) -> InWork<'_> {
+    /// A whole request head has come; the request is in work until the answer is dropped, however it ends.
+    pub(super) fn begin(&self, now: Instant) -> InWork<'_> {
         self.in_work.fetch_add(1, Ordering::Relaxed);
-        self.touch();
+        self.touch(now);
         InWork(self)
     }
 
-    /// Notes that an answer went out without the whole body having been read.
+    /// Notes that an answer goes out without the whole body having been read.
     pub(super) fn leave_unread(&self) {
         self.unread.store(true, Ordering::Relaxed);
     }
@@ -63,15 +63,15 @@ impl Activity {
         }
     }
 
-    fn touch(&self) {
-        let elapsed_ms = u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX);
+    fn touch(&self, now: Instant) {
+        let elapsed_ms = u64::try_from((now - self.since).as_millis()).unwrap_or(u64::MAX);
         self.last_ms.store(elapsed_ms, Ordering::Relaxed);
     }
 }
 
 impl Drop for InWork<'_> {
     fn drop(&mut self) {
-        self.0.touch();
+        self.0.touch(Instant::now());
         self.0.in_work.fetch_sub(1, Ordering::Relaxed);
     }
 }
@@ -95,7 +95,7 @@ mod tests {
         let requests = async {
             for _ in 0..3 {
                 tokio::time::sleep(Duration::from_secs(8)).await;
-                drop(activity.begin());
+                drop(activity.begin(Instant::now()));
             }
             std::future::pending::<()>().await;
         };
@@ -107,7 +107,7 @@ mod tests {
     async fn a_request_in_work_is_not_a_stall() {
         let (start, activity) = (Instant::now(), Activity::new());
         let request = async {
-            let in_work = activity.begin();
+            let in_work = activity.begin(Instant::now());
             tokio::time::sleep(Duration::from_secs(25)).await;
             drop(in_work);
             std::future::pending::<()>().await;

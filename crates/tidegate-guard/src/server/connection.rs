@@ -2,12 +2,14 @@
 
 use std::{convert::Infallible, future::poll_fn, sync::Arc, time::Duration};
 
+use bytes::Bytes;
+use http_body_util::Full;
 use hyper::{body::Incoming, server::conn, service::service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     net::TcpStream,
-    time::timeout,
+    time::{Instant, timeout},
 };
 use tokio_rustls::TlsAcceptor;
 
@@ -82,17 +84,25 @@ where
     let mut connection = conn::http1::Builder::new()
         .max_buf_size(HEAD_BYTES_MAX)
         .max_headers(HEADERS_MAX)
-        .serve_connection(TokioIo::new(stream), service_fn(handler(&context, &activity)));
+        // Answers are small: copying one behind its head costs less than handing the kernel two pieces.
+        .writev(false)
+        .serve_connection(
+            TokioIo::new(stream),
+            service_fn(|request| {
+                Box::pin(answer(Arc::clone(&context.service), Arc::clone(&activity), context.peer, request))
+            }),
+        );
     let served = {
         let mut ending = false;
         let stalled = activity.stalled(context.options.head_timeout);
         tokio::pin!(stalled);
         loop {
             tokio::select! {
+                biased;
                 served = poll_fn(|cx| connection.poll_without_shutdown(cx)) => break served.is_ok(),
                 () = told(&mut context.shutdown), if !ending => {
                     ending = true;
-                    std::pin::Pin::new(&mut connection).graceful_shutdown();
+                    Pin::new(&mut connection).graceful_shutdown();
                 }
                 () = &mut stalled => break false,
             }
@@ -112,7 +122,12 @@ where
         .max_concurrent_streams(STREAMS_MAX)
         .max_header_list_size(u32::try_from(HEAD_BYTES_MAX).unwrap_or(u32::MAX))
         .max_send_buf_size(64 * 1024)
-        .serve_connection(TokioIo::new(stream), service_fn(handler(&context, &activity)));
+        .serve_connection(
+            TokioIo::new(stream),
+            service_fn(|request| {
+                Box::pin(answer(Arc::clone(&context.service), Arc::clone(&activity), context.peer, request))
+            }),
+        );
     tokio::pin!(connection);
     let stalled = activity.stalled(context.options.head_timeout);
     tokio::pin!(stalled);
@@ -126,27 +141,20 @@ where
 }
 
 /// What hyper calls for every request.
-fn handler(
-    context: &Context,
-    activity: &Arc<Activity>,
-) -> impl Fn(http::Request<Incoming>) -> HandlerFuture + Send + 'static + use<> {
-    let (service, peer, activity) = (Arc::clone(&context.service), context.peer, Arc::clone(activity));
-    move |request| {
-        let (service, activity) = (Arc::clone(&service), Arc::clone(&activity));
-        Box::pin(async move {
-            let _in_work = activity.begin();
-            let answer = service.answer(request, peer).await;
-            if answer.left_unread {
-                activity.leave_unread();
-            }
-            Ok(answer.response)
-        })
+async fn answer(
+    service: Arc<Service>,
+    activity: Arc<Activity>,
+    peer: Peer,
+    request: http::Request<Incoming>,
+) -> Result<http::Response<Full<Bytes>>, Infallible> {
+    let began = Instant::now();
+    let _in_work = activity.begin(began);
+    let answer = service.answer(request, peer, began).await;
+    if answer.left_unread {
+        activity.leave_unread();
     }
+    Ok(answer.response)
 }
-
-type HandlerFuture = std::pin::Pin<
-    Box<dyn Future<Output = Result<http::Response<http_body_util::Full<bytes::Bytes>>, Infallible>> + Send>,
->;
 
 /// Says that nothing more will come, and for a moment takes what is still being sent: closing a socket with
 /// unread bytes would reset it, and the client might never see its answer.

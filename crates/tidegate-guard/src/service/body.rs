@@ -1,6 +1,11 @@
 //! Reading a request's body, bounded in bytes and in time.
 
-use std::time::Duration;
+use std::{
+    future::{Future, poll_fn},
+    pin::pin,
+    task::Poll,
+    time::Duration,
+};
 
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
@@ -22,7 +27,12 @@ pub(super) async fn read(body: &mut Incoming, timeout: Duration) -> Result<Bytes
     if body.size_hint().lower() > BODY_BYTES_MAX as u64 {
         return Err(BodyFault::TooLarge);
     }
-    match tokio::time::timeout(timeout, collect(body)).await {
+    let mut collected = pin!(collect(body));
+    // Nearly always the body came with the head, and no timer is needed.
+    if let Poll::Ready(read) = poll_fn(|cx| Poll::Ready(collected.as_mut().poll(cx))).await {
+        return read;
+    }
+    match tokio::time::timeout(timeout, collected).await {
         Ok(read) => read,
         Err(_elapsed) => Err(BodyFault::Incomplete),
     }

@@ -98,11 +98,11 @@ impl Service {
         &self.metrics
     }
 
-    /// Answers one request.
-    pub async fn answer(&self, mut request: Request<Incoming>, peer: Peer) -> Answer {
+    /// Answers one request, whose head was whole at `began`.
+    pub async fn answer(&self, mut request: Request<Incoming>, peer: Peer, began: Instant) -> Answer {
         let path = request.uri().path();
         match (path, peer) {
-            (RPC_PATH, _) if request.method() == Method::POST => self.counted_rpc(&mut request, peer).await,
+            (RPC_PATH, _) if request.method() == Method::POST => self.counted_rpc(&mut request, peer, began).await,
             (RPC_PATH, _) => Refused::MethodNotAllowed { allow: "POST" }.into_answer(),
             ("/healthz" | "/readyz", Peer::Address(_)) if !is_read(request.method()) => {
                 Refused::MethodNotAllowed { allow: "GET, HEAD" }.into_answer()
@@ -130,9 +130,8 @@ impl Service {
         }
     }
 
-    async fn counted_rpc(&self, request: &mut Request<Incoming>, peer: Peer) -> Answer {
-        let began = Instant::now();
-        let outcome = self.rpc(request, peer).await;
+    async fn counted_rpc(&self, request: &mut Request<Incoming>, peer: Peer, began: Instant) -> Answer {
+        let outcome = self.rpc(request, peer, began).await;
         self.metrics.seconds.observe(began.elapsed().as_secs_f64());
         match outcome {
             Ok(response) => {
@@ -148,11 +147,16 @@ impl Service {
         }
     }
 
-    async fn rpc(&self, request: &mut Request<Incoming>, peer: Peer) -> Result<RpcResponse, Refused> {
+    async fn rpc(
+        &self,
+        request: &mut Request<Incoming>,
+        peer: Peer,
+        began: Instant,
+    ) -> Result<RpcResponse, Refused> {
         let face = Arc::clone(&self.face.read());
         let Face::Ready { guard, keyring } = &*face else { return Err(Refusal::Unavailable.into()) };
         if let Peer::Address(source) = peer
-            && self.failures.is_spent(source, self.now_us())
+            && self.failures.is_spent(source, self.micros(began))
         {
             self.metrics.sources_cut.inc();
             return Err(Refused::Unauthenticated);
@@ -184,15 +188,16 @@ impl Service {
             |rejected| match rejected {
                 Rejected::ClockOff { .. } => Refused::ClockOff(rejected.to_string()),
                 _ => {
-                    self.failures.charge(source, self.now_us());
+                    self.failures.charge(source, self.micros(Instant::now()));
                     Refused::Unauthenticated
                 }
             },
         )
     }
 
-    fn now_us(&self) -> u64 {
-        u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX)
+    /// µs from this service's start to `instant`.
+    fn micros(&self, instant: Instant) -> u64 {
+        u64::try_from((instant - self.started).as_micros()).unwrap_or(u64::MAX)
     }
 }
 
