@@ -1,5 +1,6 @@
 //! Measures, and writes what it measured into the documentation. Nothing here asserts a timing.
 
+mod engine;
 mod guard;
 mod histogram;
 mod load;
@@ -21,10 +22,13 @@ pub(crate) struct Arguments {
 enum What {
     /// The whole server under signed requests, beside Redis running an equivalent script, in one run.
     Guard(guard::Settings),
+    /// The embedded engine alone, beside bare writes to the same disk.
+    Engine(engine::Settings),
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     match &arguments.what {
         What::Guard(settings) => guard::run(settings),
+        What::Engine(settings) => engine::run(settings),
     }
 }

@@ -34,6 +34,11 @@ impl Random {
         usize::try_from(wide >> 64).expect("less than the bound, which is a usize")
     }
 
+    /// Uniform in `0.0..1.0`.
+    pub(crate) fn fraction(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
     /// Fills `text` with random base64url characters.
     pub(crate) fn base64url(&mut self, text: &mut [u8]) {
         for piece in text.chunks_mut(10) {
@@ -58,6 +63,7 @@ mod tests {
             seen[random.below(10)] += 1;
         }
         assert!(seen.iter().all(|&times| (800..1200).contains(&times)), "{seen:?}");
+        assert!((0.0..1.0).contains(&random.fraction()));
     }
 
     #[test]

@@ -1,0 +1,228 @@
+//! The embedded engine alone, through the driver: what an update costs, and how close its flushes come to
+//! what the disk can do.
+
+mod bare;
+mod callers;
+mod choice;
+
+use std::{fs, path::PathBuf, sync::Arc, time::Duration};
+
+use anyhow::{Context, Result};
+use tidegate_store::{Driver, DriverOptions};
+use tidegate_store_embedded::{Durability, EmbeddedBackend, Options};
+
+use self::{
+    bare::BareFile,
+    callers::{Caller, Turn},
+    choice::{Choice, Choices},
+};
+use super::{
+    machine, process,
+    report::{self, Table, grouped, median},
+};
+use crate::{clock, shell};
+
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Settings {
+    /// A short run, to see that everything works; its figures mean little and are not published.
+    #[arg(long)]
+    quick: bool,
+    /// Rounds; within each, all cases take their turns.
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    /// How long a turn lasts.
+    #[arg(long, default_value_t = 3, value_name = "SECONDS")]
+    turn_seconds: u64,
+    /// Rows that updates choose from.
+    #[arg(long, default_value_t = 1_000_000)]
+    keys: usize,
+    /// Where the store lies; a folder on the disk that is to be measured.
+    #[arg(long)]
+    folder: Option<PathBuf>,
+}
+
+/// One way to use the engine.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Case {
+    durability: Durability,
+    choice: Choice,
+    callers: usize,
+}
+
+/// What one turn of a case came to.
+#[derive(Debug, Clone, Copy)]
+struct Figures {
+    updates_per_second: f64,
+    cpu_us: f64,
+    batches_per_second: f64,
+    updates_per_batch: f64,
+    batch_bytes: f64,
+    /// Batches a second over those of bare writes right after it, where the case flushes.
+    beside_bare: Option<f64>,
+}
+
+/// Above what a run inserts.
+const ENTRIES_MAX: u64 = 50_000_000;
+
+pub(crate) fn run(settings: &Settings) -> Result<()> {
+    let settings = settings.clone().shortened();
+    let folder = settings.folder.clone().unwrap_or_else(|| shell::target_directory().join("bench"));
+    fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let measured = runtime.context("starting a runtime")?.block_on(measure(&settings, &folder))?;
+    let text = format!(
+        "Measured on {}.\n\n{} rows of 100 bytes. An update reads three rows, writes two of them and inserts the \
+         third, a record that lives three minutes. CPU is of the whole process, callers and all. Bare writes are \
+         positioned writes of the mean batch's size to a preallocated file, each with fdatasync, in turn with \
+         the engine. {} rounds of {} s; medians.\n\n{}",
+        machine::describe(&folder),
+        grouped(settings.keys as f64),
+        settings.rounds,
+        settings.turn_seconds,
+        table(&measured)
+    );
+    println!("\n{text}");
+    if settings.quick {
+        println!("Not published: this was a short run.");
+        return Ok(());
+    }
+    report::publish(&shell::root().join("docs/benchmarks.md"), "engine", &text)
+}
+
+async fn measure(settings: &Settings, folder: &std::path::Path) -> Result<Vec<(Case, Vec<Figures>)>> {
+    let choices = Arc::new(Choices::prepare(settings.keys)?);
+    let bench = Bench { settings, choices, bare: BareFile::prepare(folder)? };
+    let mut measured = Vec::new();
+    for durability in [Durability::Process, Durability::Fsync] {
+        let place =
+            tempfile::Builder::new().prefix("engine-").tempdir_in(folder).context("making a folder")?;
+        let backend = EmbeddedBackend::open(Options { durability, ..Options::at(place.path()) });
+        let options = DriverOptions {
+            sweep_interval: Duration::from_secs(1),
+            ..DriverOptions::new("benchmark", ENTRIES_MAX)
+        };
+        let store = Driver::start(backend.context("opening a store")?, options);
+        callers::fill(&store, &bench.choices).await?;
+        measured.extend(bench.rounds(&store, durability).await?);
+        store.shutdown().await;
+    }
+    Ok(measured)
+}
+
+struct Bench<'a> {
+    settings: &'a Settings,
+    choices: Arc<Choices>,
+    bare: BareFile,
+}
+
+impl Bench<'_> {
+    async fn rounds(
+        &self,
+        store: &Driver<EmbeddedBackend>,
+        durability: Durability,
+    ) -> Result<Vec<(Case, Vec<Figures>)>> {
+        let both = [Choice::Uniform, Choice::Zipf].into_iter();
+        let cases = both.flat_map(|choice| [64, 512].map(|callers| Case { durability, choice, callers }));
+        let mut measured: Vec<(Case, Vec<Figures>)> = cases.map(|case| (case, Vec::new())).collect();
+        for _ in 0..self.settings.rounds {
+            for (case, figures) in &mut measured {
+                figures.push(self.turn(store, *case).await?);
+            }
+        }
+        Ok(measured)
+    }
+
+    async fn turn(&self, store: &Driver<EmbeddedBackend>, case: Case) -> Result<Figures> {
+        let (driver_before, engine_before) = (store.stats(), store.backend().stats());
+        let cpu_before = process::own_cpu_seconds()?;
+        let turn = self.load(store, case).await?;
+        let cpu = process::own_cpu_seconds()? - cpu_before;
+        let (driver, engine) = (store.stats(), store.backend().stats());
+        let seconds = turn.elapsed.as_secs_f64();
+        let updates = turn.updates as f64;
+        let batches = (driver.batches - driver_before.batches) as f64;
+        let batch_bytes = (engine.written_bytes - engine_before.written_bytes) as f64 / batches;
+        let mut figures = Figures {
+            updates_per_second: updates / seconds,
+            cpu_us: cpu / updates * 1e6,
+            batches_per_second: batches / seconds,
+            updates_per_batch: updates / batches,
+            batch_bytes,
+            beside_bare: None,
+        };
+        if case.durability == Durability::Fsync {
+            let bare = self.bare.writes_per_second(batch_bytes, self.turn_length())?;
+            figures.beside_bare = Some(figures.batches_per_second / bare);
+        }
+        println!(
+            "{:<28} {:>9.0} updates/s  {:>5.2} us of CPU",
+            case.name(),
+            figures.updates_per_second,
+            figures.cpu_us
+        );
+        Ok(figures)
+    }
+
+    async fn load(&self, store: &Driver<EmbeddedBackend>, case: Case) -> Result<Turn> {
+        let until = clock::now() + self.turn_length();
+        let started = clock::now();
+        let mut tasks = tokio::task::JoinSet::new();
+        for number in 0..case.callers {
+            let caller = Caller::new(store.clone(), Arc::clone(&self.choices), case.choice, number)?;
+            tasks.spawn(caller.update_until(until));
+        }
+        let mut updates = 0;
+        while let Some(done) = tasks.join_next().await {
+            updates += done.context("a caller's task")??;
+        }
+        Ok(Turn { updates, elapsed: started.elapsed() })
+    }
+
+    const fn turn_length(&self) -> Duration {
+        Duration::from_secs(self.settings.turn_seconds)
+    }
+}
+
+impl Settings {
+    fn shortened(self) -> Self {
+        if self.quick { Self { rounds: 1, turn_seconds: 1, keys: 100_000, ..self } } else { self }
+    }
+}
+
+impl Case {
+    fn name(self) -> String {
+        let choice = match self.choice {
+            Choice::Uniform => "uniform",
+            Choice::Zipf => "Zipf",
+        };
+        let durability = if self.durability == Durability::Fsync { "fsync" } else { "process" };
+        format!("`{durability}`, {choice}, {} callers", self.callers)
+    }
+}
+
+fn table(measured: &[(Case, Vec<Figures>)]) -> String {
+    let mut table = Table::new(&[
+        "case",
+        "updates/s",
+        "CPU µs an update",
+        "batches/s",
+        "updates a batch",
+        "bytes a batch",
+        "batches/s over bare writes",
+    ]);
+    for (case, turns) in measured {
+        let middle = |figure: fn(&Figures) -> f64| median(turns.iter().map(figure));
+        let beside_bare = turns.iter().filter_map(|figures| figures.beside_bare);
+        let flushes = case.durability == Durability::Fsync;
+        table.row([
+            case.name(),
+            grouped(middle(|figures| figures.updates_per_second)),
+            format!("{:.2}", middle(|figures| figures.cpu_us)),
+            grouped(middle(|figures| figures.batches_per_second)),
+            format!("{:.0}", middle(|figures| figures.updates_per_batch)),
+            grouped(middle(|figures| figures.batch_bytes)),
+            if flushes { format!("{:.2}", median(beside_bare)) } else { String::new() },
+        ]);
+    }
+    table.into_text()
+}
