@@ -16,7 +16,7 @@ use super::{
 };
 
 /// Builds every section. What is faulty has its default, and `faults` says so.
-pub(super) fn build(settings: &Settings, faults: &mut Vec<Fault>) -> (Configuration, Client) {
+pub(super) fn build(settings: &Settings, faults: &mut Vec<Fault>) -> (Configuration, Client, Vec<Secret>) {
     let store = store(settings, faults);
     let (listen, admin_listen) = listeners::addresses(settings, faults);
     let listener = GuardListener {
@@ -41,8 +41,9 @@ pub(super) fn build(settings: &Settings, faults: &mut Vec<Fault>) -> (Configurat
     let log = log(settings, faults);
     credentials::no_two_alike(settings, &rules, &admin, faults);
     let guard_faults: Vec<_> = faults.iter().filter(|fault| fault.scope == Scope::Guard).cloned().collect();
+    let signing_secrets = rules.secrets.clone();
     let guard = if guard_faults.is_empty() { Ok(rules) } else { Err(guard_faults) };
-    (Configuration { store, listener, guard, admin, log }, client)
+    (Configuration { store, listener, guard, admin, log }, client, signing_secrets)
 }
 
 fn store(settings: &Settings, faults: &mut Vec<Fault>) -> Store {

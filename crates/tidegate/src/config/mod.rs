@@ -52,6 +52,7 @@ pub struct Loaded {
     /// Every fault: those that stop the most first, then in the order of their places.
     pub faults: Vec<Fault>,
     configuration: Configuration,
+    signing_secrets: Vec<Secret>,
 }
 
 /// Reads the sources and checks everything.
@@ -70,9 +71,9 @@ pub fn load(sources: &Sources) -> Loaded {
         either(plain, in_file, &mut layer, &mut over, &mut faults);
     }
     let settings = Settings::new(layer.under(over), &mut faults);
-    let (configuration, client) = build::build(&settings, &mut faults);
+    let (configuration, client, signing_secrets) = build::build(&settings, &mut faults);
     faults.sort_by_key(|fault| (fault.scope, order(&fault.place)));
-    Loaded { settings, client, faults, configuration }
+    Loaded { settings, client, faults, configuration, signing_secrets }
 }
 
 impl Loaded {
@@ -83,6 +84,12 @@ impl Loaded {
     pub fn start(self) -> Result<Configuration, Vec<Fault>> {
         let fatal: Vec<_> = self.faults.into_iter().filter(|fault| fault.scope == Scope::Fatal).collect();
         if fatal.is_empty() { Ok(self.configuration) } else { Err(fatal) }
+    }
+
+    /// The signing secrets that are good, whatever else is wrong with the guard.
+    #[must_use]
+    pub fn signing_secrets(&self) -> &[Secret] {
+        &self.signing_secrets
     }
 
     /// The configuration whatever its faults, each faulty key at its default: for commands that only need to

@@ -45,14 +45,13 @@ pub enum ClientError {
 /// # Errors
 /// What is missing or faulty.
 pub fn client_credentials(loaded: &Loaded) -> Result<ClientCredentials, ClientError> {
-    let faults: Vec<_> =
-        loaded.faults.iter().filter(|fault| fault.scope != Scope::Warning).cloned().collect();
+    let faults: Vec<_> = loaded.faults.iter().filter(|fault| concerns(fault, loaded)).cloned().collect();
     if !faults.is_empty() {
         return Err(ClientError::Faults(faults));
     }
     let configuration = loaded.regardless();
     let client = &loaded.client;
-    let configured = configuration.guard.as_ref().ok().and_then(|rules| rules.secrets.first());
+    let configured = loaded.signing_secrets().first();
     let own = client.secret.as_ref().or(configured);
     let made = match (own, &client.key_pepper) {
         (Some(_), Some(_)) => None,
@@ -67,6 +66,18 @@ pub fn client_credentials(loaded: &Loaded) -> Result<ClientCredentials, ClientEr
         fairness_pepper: client.fairness_pepper.as_ref().unwrap_or(pepper).clone(),
         timeout_ms: client.timeout_ms,
     })
+}
+
+/// Whether a client would go wrong by the fault. What else is wrong with a server's configuration is no
+/// concern of a caller, who may not be allowed to read the server's certificate, say.
+fn concerns(fault: &Fault, loaded: &Loaded) -> bool {
+    let needs_guard = loaded.client.secret.is_none();
+    match fault.scope {
+        Scope::Client => true,
+        Scope::Fatal => fault.key.is_empty() || fault.key == "store.path" || fault.key == "guard.listen",
+        Scope::Guard => needs_guard && fault.key.starts_with("guard.secrets"),
+        Scope::Warning => false,
+    }
 }
 
 /// How this machine reaches the guard listener of `configuration`.
@@ -126,5 +137,22 @@ mod tests {
         assert_eq!(client.fairness_pepper.expose(), PEPPER);
         let faulty = client_credentials(&loaded(folder.path(), "client.secret = \"short\""));
         assert!(matches!(faulty, Err(ClientError::Faults(faults)) if faults.len() == 1));
+    }
+
+    #[test]
+    fn faults_that_do_not_concern_a_client_do_not_stop_it() {
+        let folder = tempfile::tempdir().unwrap();
+        secrets::read_or_make(folder.path()).unwrap();
+        let others = format!(
+            "guard.tls_cert = \"/nowhere\"\nguard.tls_key = \"/nowhere\"\nguard.daily_budget = 0\n\
+             guard.secrets = [\"{SECRET}\"]\nadmin.listen = \"x\"\nlog.otlp_endpoint = \"http://otel\""
+        );
+        let client = client_credentials(&loaded(folder.path(), &others)).unwrap();
+        assert_eq!(client.secret.unwrap().expose(), SECRET, "the secret that a repaired server would take");
+        for concerned in ["guard.secrets = [\"short\"]", "guard.listen = \"x\"", "x = ", "client.url = \"x\""]
+        {
+            let refused = client_credentials(&loaded(folder.path(), concerned));
+            assert!(matches!(refused, Err(ClientError::Faults(_))), "{concerned}");
+        }
     }
 }
