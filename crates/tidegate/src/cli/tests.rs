@@ -81,7 +81,7 @@ fn config_prints_the_effective_values_even_beside_faults() {
     let code = config(&sources("guard.daily_budget = 0"), false, &mut out, &mut err).unwrap();
     assert_eq!(code, 78);
     let (out, err) = (String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap());
-    assert!(out.contains("daily_budget = 1000000  # default"), "{out}");
+    assert!(out.contains("daily_budget = 1000000  # default; what was set is faulty"), "{out}");
     assert!(err.contains("tidegate.toml:1: guard.daily_budget: "), "{err}");
 }
 

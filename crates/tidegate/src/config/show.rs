@@ -20,7 +20,7 @@ pub fn effective(settings: &Settings) -> String {
         let fixed = KEYS.iter().filter(|key| key.section() == section && !key.path.contains('<'));
         for key in fixed {
             if let Some(setting) = settings.setting(key.path) {
-                setting_line(&mut out, key.name(), setting);
+                setting_line(&mut out, key.name(), setting, settings.is_faulty(key.path));
             }
         }
         if section == "guard" {
@@ -54,7 +54,7 @@ pub fn reference() -> String {
 
 fn reference_entry(out: &mut String, key: &KeySpec, name: &str) {
     let reloads = if key.reloads { "; reloads" } else { "" };
-    line(out, &format!("# {}", key.doc));
+    line(out, &format!("\n# {}", key.doc));
     line(out, &format!("# Takes {}.", key.kind.allowed()));
     line(out, &format!("# {}{reloads}", key.environment()));
     line(out, &format!("# {name} = {}", key.default.unwrap_or("…")));
@@ -76,17 +76,18 @@ fn family_tables(out: &mut String, settings: &Settings) {
         heading(out, &prefix);
         for (path, setting) in settings.iter() {
             if let Some(key) = path.strip_prefix(&prefix).and_then(|rest| rest.strip_prefix('.')) {
-                setting_line(out, key, setting);
+                setting_line(out, key, setting, false);
             }
         }
     }
 }
 
-fn setting_line(out: &mut String, name: &str, setting: &Setting) {
+fn setting_line(out: &mut String, name: &str, setting: &Setting, is_faulty: bool) {
+    let note = if is_faulty { "; what was set is faulty" } else { "" };
     let text = match &setting.value {
-        None => format!("# {name} is not set"),
+        None => format!("# {name} is not set{note}"),
         Some(value) => match literal(value) {
-            Some(literal) => format!("{name} = {literal}  # {}", setting.place),
+            Some(literal) => format!("{name} = {literal}  # {}{note}", setting.place),
             None => format!("# {name} = {}  # {}", redacted(value), setting.place),
         },
     };
