@@ -1,0 +1,378 @@
+//! The rows and the log together: what is written goes to the log first, and to the rows once it is as
+//! durable as it shall be.
+
+use std::{
+    error::Error as StdError,
+    io,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use parking_lot::Mutex;
+use thiserror::Error;
+use tidegate_store::{BackendError, Change, Entry, Key, NewState, VALUE_BYTES_MAX, Value, clock::Clock};
+use tracing::{error, warn};
+
+use crate::{
+    Durability, OpenError, Options, RealDisk, Stats,
+    cleaner::Cleaner,
+    disk::{Disk, Guard},
+    error::disk_error,
+    format::{FrameKind, encode_delete, encode_put},
+    log::Log,
+    recovery::{Checksums, lock, recover},
+    rows::{Name, OutOfSlots, Rows},
+};
+
+/// Rows that are sorted by what is due at a time: under a millisecond.
+const ADVANCE_STEPS: usize = 1024;
+/// The same with every load, so that a busy store needs no other time for it.
+const ADVANCE_STEPS_A_LOAD: usize = 128;
+/// How long the disk may lag behind under [`Durability::Process`].
+const FLUSH_EVERY_MS: u64 = 1000;
+
+/// An open store.
+#[derive(Debug)]
+pub(crate) struct Engine {
+    durability: Durability,
+    clock: Arc<dyn Clock>,
+    /// Stands for the current secret.
+    tag: u8,
+    /// Taken after `writer` where both are.
+    rows: Mutex<Rows>,
+    /// Nothing without durability.
+    writer: Option<Mutex<Writer>>,
+    /// Set once a flush has failed: from then on nothing is answered.
+    failure: OnceLock<Arc<Failure>>,
+    /// Whether rows were removed at an instant that the log does not know yet.
+    swept: AtomicBool,
+    /// Given up after everything else.
+    _guard: Option<Box<dyn Guard>>,
+}
+
+#[derive(Debug)]
+struct Writer {
+    log: Log,
+    cleaner: Cleaner,
+    flushed_at_ms: u64,
+    /// Whether the upkeep failed the last time.
+    failing: bool,
+}
+
+/// What ended the store.
+#[derive(Debug, Error)]
+#[error("the store has stopped after a failure, and has to be opened again: {doing}")]
+pub(crate) struct Failure {
+    doing: &'static str,
+    #[source]
+    cause: Option<io::Error>,
+}
+
+/// A value larger than a store keeps.
+#[derive(Debug, Error)]
+#[error("a value has {0} bytes; at most {VALUE_BYTES_MAX} are kept")]
+struct ValueTooLarge(usize);
+
+impl Engine {
+    pub(crate) fn open(options: &Options, checksums: Checksums) -> Result<Self, OpenError> {
+        options.check()?;
+        if options.durability == Durability::None {
+            return Ok(Self::new(options, 0, Rows::new(), None, None));
+        }
+        let disk = match &options.disk {
+            Some(disk) => Arc::clone(disk),
+            None => open_directory(options)?,
+        };
+        let guard = lock(&*disk)?;
+        let recovered = recover(&*disk, &*options.clock, options.segment_bytes, checksums)?;
+        let mut log = Log::new(disk, options.segment_bytes, recovered.found);
+        let now_ms = options.clock.now_ms();
+        let (tag, new) = log.use_secret(options.secret_id, now_ms).map_err(|_| OpenError::TooManySecrets)?;
+        if new {
+            let told = log.tell_secrets(now_ms).and_then(|()| log.flush().run());
+            told.map_err(disk_error("telling the log of the current secret"))?;
+            log.flushed(&log.flush());
+        }
+        let writer = Writer { log, cleaner: Cleaner::default(), flushed_at_ms: now_ms, failing: false };
+        Ok(Self::new(options, tag, recovered.rows, Some(Mutex::new(writer)), Some(guard)))
+    }
+
+    fn new(
+        options: &Options,
+        tag: u8,
+        rows: Rows,
+        writer: Option<Mutex<Writer>>,
+        guard: Option<Box<dyn Guard>>,
+    ) -> Self {
+        Self {
+            durability: options.durability,
+            clock: Arc::clone(&options.clock),
+            tag,
+            rows: Mutex::new(rows),
+            writer,
+            failure: OnceLock::new(),
+            swept: AtomicBool::new(false),
+            _guard: guard,
+        }
+    }
+
+    /// The clock, the live rows of `keys`, and how many rows there are.
+    pub(crate) fn load(&self, keys: &[Key]) -> Result<(u64, Vec<Option<Entry>>, u64), BackendError> {
+        self.check()?;
+        let now_ms = self.clock.now_ms();
+        let mut rows = self.rows.lock();
+        rows.advance(now_ms, ADVANCE_STEPS_A_LOAD);
+        let find = |key: &Key| {
+            let row = rows.find(&self.name(*key)).filter(|row| row.expires_at_ms() > now_ms)?;
+            Some(Entry { value: Value::from_slice(row.value()), expires_at_ms: row.expires_at_ms() })
+        };
+        let entries = keys.iter().map(find).collect();
+        Ok((now_ms, entries, rows.count_of_tag(self.tag)))
+    }
+
+    /// Writes all `changes` or none; answers how many bytes went to the log.
+    pub(crate) fn commit(&self, now_ms: u64, changes: &[Change]) -> Result<u64, BackendError> {
+        self.check()?;
+        check_sizes(changes)?;
+        let Some(writer) = self.writer.as_ref().filter(|_| !changes.is_empty()) else {
+            return self.apply(changes, 0).map(|()| 0);
+        };
+        let mut writer = writer.lock();
+        let log = &mut writer.log;
+        let payload = log.payload();
+        for change in changes {
+            match &change.state {
+                NewState::Put(entry) => {
+                    encode_put(payload, now_ms, &change.key, self.tag, entry.expires_at_ms, &entry.value);
+                }
+                NewState::Deleted => encode_delete(payload, &change.key, self.tag),
+            }
+        }
+        let written_bytes = payload.len() as u64;
+        let segment = log.append(FrameKind::Batch, now_ms).map_err(failed("writing a batch to the log"))?;
+        if self.durability == Durability::Fsync {
+            let flush = log.flush();
+            flush.run().map_err(|cause| self.stop("flushing the log", Some(cause)))?;
+            log.flushed(&flush);
+        }
+        self.apply(changes, segment)?;
+        Ok(written_bytes)
+    }
+
+    /// Removes up to `rows_max` expired rows; fewer if no more are left.
+    pub(crate) fn sweep(&self, rows_max: usize) -> Result<usize, BackendError> {
+        self.check()?;
+        let now_ms = self.clock.now_ms();
+        let mut removed = 0;
+        let mut complete = false;
+        while removed < rows_max && !complete {
+            // Given up each time around, so that nobody waits for more than one step.
+            let mut rows = self.rows.lock();
+            complete = rows.advance(now_ms, ADVANCE_STEPS);
+            removed += rows.remove_expired(rows_max - removed);
+        }
+        if removed > 0 {
+            self.swept.store(true, Ordering::Relaxed);
+        }
+        Ok(removed)
+    }
+
+    /// The rows of the current secret.
+    pub(crate) fn count(&self) -> Result<u64, BackendError> {
+        self.check()?;
+        Ok(self.rows.lock().count_of_tag(self.tag))
+    }
+
+    /// One step of the upkeep that writes; answers whether there is more to do at once.
+    pub(crate) fn step(&self, written_bytes: u64) -> bool {
+        let Some(writer) = self.writer.as_ref().filter(|_| self.failure.get().is_none()) else {
+            return false;
+        };
+        let live_bytes = self.rows.lock().live_bytes();
+        let mut writer = writer.lock();
+        let now_ms = self.clock.now_ms();
+        let stepped = writer.step(&self.rows, live_bytes, now_ms, written_bytes);
+        writer.note(&stepped);
+        stepped.is_ok_and(|more| more)
+    }
+
+    /// The upkeep of a quiet moment; answers whether there is more to do at once.
+    pub(crate) fn idle(&self) -> bool {
+        let now_ms = self.clock.now_ms();
+        let sorted = self.rows.lock().advance(now_ms, ADVANCE_STEPS);
+        let more = self.step(0);
+        if !more {
+            self.settle(now_ms, FLUSH_EVERY_MS);
+        }
+        more || !sorted
+    }
+
+    /// Leaves a log that says that all of it is on the disk.
+    pub(crate) fn close(&self) {
+        let now_ms = self.clock.now_ms();
+        self.settle(now_ms, 0);
+        self.settle(now_ms, 0);
+    }
+
+    pub(crate) fn stats(&self) -> Stats {
+        let mut stats = {
+            let rows = self.rows.lock();
+            Stats {
+                rows: rows.count(),
+                rows_of_secret: rows.count_of_tag(self.tag),
+                live_bytes: rows.live_bytes(),
+                memory_bytes: rows.memory_bytes(),
+                ..Stats::default()
+            }
+        };
+        if let Some(writer) = &self.writer {
+            let writer = writer.lock();
+            let counts = writer.log.counts();
+            stats.log_bytes = writer.log.used_bytes();
+            stats.disk_bytes = writer.log.disk_bytes();
+            stats.segments = writer.log.segments() as u64;
+            stats.frames = counts.frames;
+            stats.written_bytes = counts.written_bytes;
+            stats.flushes = counts.flushes;
+            stats.copied_bytes = writer.cleaner.copied_bytes();
+        }
+        stats
+    }
+
+    /// Flushes what has waited long enough, and then tells the log.
+    fn settle(&self, now_ms: u64, flush_every_ms: u64) {
+        let Some(writer) = self.writer.as_ref().filter(|_| self.failure.get().is_none()) else { return };
+        let flush = {
+            let mut writer = writer.lock();
+            let due = self.durability == Durability::Fsync
+                || now_ms.saturating_sub(writer.flushed_at_ms) >= flush_every_ms
+                || writer.log.is_releasing();
+            if !due {
+                return;
+            }
+            writer.flushed_at_ms = now_ms;
+            let told = writer.tell(now_ms, self.swept.swap(false, Ordering::Relaxed));
+            writer.note(&told);
+            if !writer.log.has_unflushed() {
+                return;
+            }
+            writer.log.flush()
+        };
+        // Without the lock: others may write meanwhile, and are not covered by this flush.
+        match flush.run() {
+            Ok(()) => {
+                let live_bytes = self.rows.lock().live_bytes();
+                let mut writer = writer.lock();
+                writer.log.flushed(&flush);
+                writer.collect(live_bytes);
+            }
+            Err(cause) => drop(self.stop("flushing the log", Some(cause))),
+        }
+    }
+
+    fn apply(&self, changes: &[Change], segment: u32) -> Result<(), BackendError> {
+        let mut rows = self.rows.lock();
+        for change in changes {
+            let name = self.name(change.key);
+            match &change.state {
+                NewState::Put(entry) => {
+                    let put = rows.put(&name, entry.expires_at_ms, &entry.value, segment);
+                    put.map_err(|OutOfSlots| self.stop("finding memory for a row", None))?;
+                }
+                NewState::Deleted => rows.remove(&name),
+            }
+        }
+        Ok(())
+    }
+
+    fn name(&self, key: Key) -> Name {
+        Name { key, tag: self.tag }
+    }
+
+    fn check(&self) -> Result<(), BackendError> {
+        self.failure.get().map_or(Ok(()), |failure| Err(stopped(failure)))
+    }
+
+    /// Answers nothing from here on.
+    fn stop(&self, doing: &'static str, cause: Option<io::Error>) -> BackendError {
+        let failure = self.failure.get_or_init(|| {
+            error!(doing, ?cause, "the store has stopped; it has to be opened again");
+            Arc::new(Failure { doing, cause })
+        });
+        stopped(failure)
+    }
+}
+
+impl Writer {
+    fn step(
+        &mut self,
+        rows: &Mutex<Rows>,
+        live_bytes: u64,
+        now_ms: u64,
+        written_bytes: u64,
+    ) -> io::Result<bool> {
+        if self.log.wants_next() {
+            self.log.prepare_next()?;
+        }
+        if self.cleaner.wants_step(&self.log, live_bytes) {
+            self.cleaner.step(&mut self.log, rows, now_ms, written_bytes)?;
+        }
+        self.collect(live_bytes);
+        Ok(self.log.wants_next() || self.cleaner.wants_step(&self.log, live_bytes))
+    }
+
+    fn collect(&mut self, live_bytes: u64) {
+        let bytes_max = Cleaner::disk_bytes_max(&self.log, live_bytes);
+        self.log.collect(bytes_max);
+    }
+
+    /// Writes a mark if there is something to tell: what is durable, what is not needed, what time it is.
+    fn tell(&mut self, now_ms: u64, swept: bool) -> io::Result<()> {
+        let time = swept && now_ms > self.log.last_now_ms();
+        let release = self.log.is_releasing() && !self.log.release_is_told();
+        if time || release || self.log.has_untold() {
+            self.log.mark(now_ms)?;
+        }
+        Ok(())
+    }
+
+    /// Logs that the upkeep fails, once, and that it works again.
+    fn note<T>(&mut self, stepped: &io::Result<T>) {
+        match stepped {
+            Err(error) if !self.failing => {
+                warn!(%error, "the upkeep of the log fails; the log grows until it works again");
+            }
+            Ok(_) if self.failing => warn!("the upkeep of the log works again"),
+            _ => {}
+        }
+        self.failing = stepped.is_err();
+    }
+}
+
+fn open_directory(options: &Options) -> Result<Arc<dyn Disk>, OpenError> {
+    let disk = RealDisk::create(&options.path);
+    Ok(Arc::new(disk.map_err(disk_error(format!("making the directory {}", options.path.display())))?))
+}
+
+fn check_sizes(changes: &[Change]) -> Result<(), BackendError> {
+    let bytes = changes.iter().map(|change| match &change.state {
+        NewState::Put(entry) => entry.value.len(),
+        NewState::Deleted => 0,
+    });
+    match bytes.max() {
+        Some(bytes) if bytes > VALUE_BYTES_MAX => Err(failed("checking a batch")(ValueTooLarge(bytes))),
+        _ => Ok(()),
+    }
+}
+
+fn stopped(failure: &Arc<Failure>) -> BackendError {
+    failed("using a store that has stopped")(Arc::clone(failure))
+}
+
+/// A backend's error, with what was being done.
+pub(crate) fn failed<E: StdError + Send + Sync + 'static>(doing: &str) -> impl FnOnce(E) -> BackendError {
+    let doing = doing.to_owned();
+    |cause| BackendError { doing, cause: Some(Box::new(cause)) }
+}

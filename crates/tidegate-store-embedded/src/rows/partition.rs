@@ -1,0 +1,174 @@
+//! A part of the rows, by hash: tables of slot ids over an arena, and the wheel.
+
+use hashbrown::{HashTable, hash_table::Entry};
+
+use super::{
+    arena::{Arena, Cursor},
+    slot::{EXPIRES_AT_MS_MAX, Name, Slot},
+    wheel::Wheel,
+};
+use crate::format::record_bytes;
+
+/// Small enough that a table that grows moves its ids in well under a millisecond.
+const TABLES: usize = 256;
+/// Tags are seven bits.
+const TAGS: usize = 128;
+
+/// Rows that share some bits of their hash.
+#[derive(Debug)]
+pub(crate) struct Partition {
+    tables: Box<[HashTable<u32>]>,
+    arena: Arena,
+    wheel: Wheel,
+    rows_of_tag: [u64; TAGS],
+    live_bytes: u64,
+}
+
+/// No memory can be had for another row of this size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct OutOfSlots;
+
+impl Partition {
+    pub(crate) fn new() -> Self {
+        Self {
+            tables: (0..TABLES).map(|_| HashTable::new()).collect(),
+            arena: Arena::new(),
+            wheel: Wheel::new(),
+            rows_of_tag: [0; TAGS],
+            live_bytes: 0,
+        }
+    }
+
+    pub(crate) fn find(&self, name: &Name) -> Option<Slot<'_>> {
+        let hash = name.key.hash_bits();
+        let row = self.tables[table_of(hash)].find(hash, |&row| self.arena.slot(row).holds(name))?;
+        Some(self.arena.slot(*row))
+    }
+
+    /// Writes the row whole. `segment` is where the log has it.
+    pub(crate) fn put(
+        &mut self,
+        name: &Name,
+        expires_at_ms: u64,
+        value: &[u8],
+        segment: u32,
+    ) -> Result<(), OutOfSlots> {
+        let expires_at_ms = expires_at_ms.min(EXPIRES_AT_MS_MAX);
+        let hash = name.key.hash_bits();
+        let arena = &mut self.arena;
+        let found = self.tables[table_of(hash)].find_entry(hash, |&row| arena.slot(row).holds(name));
+        if let Ok(mut entry) = found {
+            let row = *entry.get();
+            let old = arena.slot(row);
+            let (old_expires_at_ms, old_value_bytes) = (old.expires_at_ms(), old.value_bytes());
+            if Arena::suits(row, value.len()) {
+                arena.slot_mut(row).set_row(expires_at_ms, value, segment);
+                if expires_at_ms < old_expires_at_ms {
+                    self.wheel.unfile(arena, row);
+                    self.wheel.file(arena, row);
+                }
+            } else {
+                let moved = new_row(arena, name, expires_at_ms, value, segment)?;
+                *entry.get_mut() = moved;
+                self.wheel.unfile(arena, row);
+                arena.free(row);
+                self.wheel.file(arena, moved);
+            }
+            self.live_bytes -= record_bytes(old_value_bytes);
+        } else {
+            let row = new_row(arena, name, expires_at_ms, value, segment)?;
+            self.wheel.file(arena, row);
+            self.tables[table_of(hash)].insert_unique(hash, row, |&row| arena.slot(row).hash_bits());
+            self.rows_of_tag[usize::from(name.tag)] += 1;
+        }
+        self.live_bytes += record_bytes(value.len());
+        Ok(())
+    }
+
+    /// Removes the row, if there is one.
+    pub(crate) fn remove(&mut self, name: &Name) {
+        let hash = name.key.hash_bits();
+        let (tables, arena) = (&mut self.tables, &mut self.arena);
+        let table = &mut tables[table_of(hash)];
+        let Entry::Occupied(entry) =
+            table.entry(hash, |&row| arena.slot(row).holds(name), |&row| arena.slot(row).hash_bits())
+        else {
+            return;
+        };
+        let row = entry.remove().0;
+        if table.len() < table.capacity() / 8 {
+            table.shrink_to(table.len() * 2, |&row| arena.slot(row).hash_bits());
+        }
+        self.live_bytes -= record_bytes(arena.slot(row).value_bytes());
+        self.rows_of_tag[usize::from(name.tag)] -= 1;
+        self.wheel.unfile(arena, row);
+        arena.free(row);
+    }
+
+    /// Sorts rows by what is due, in at most `steps_max` steps; answers whether everything that has expired
+    /// by `now_ms` is known. Removes nothing.
+    pub(crate) fn advance(&mut self, now_ms: u64, steps_max: usize) -> bool {
+        self.wheel.advance(&mut self.arena, now_ms, steps_max)
+    }
+
+    /// Removes one row that is known to have expired; answers whether there was one.
+    pub(crate) fn remove_expired(&mut self) -> bool {
+        let expired = self.wheel.first_expired(&mut self.arena);
+        expired.map(|row| self.arena.slot(row).name()).inspect(|name| self.remove(name)).is_some()
+    }
+
+    pub(crate) fn walk(
+        &self,
+        cursor: Cursor,
+        slots_max: &mut usize,
+        visit: impl FnMut(u32, Slot<'_>) -> bool,
+    ) -> Option<Cursor> {
+        self.arena.walk(cursor, slots_max, visit)
+    }
+
+    /// Notes that the log has the row in this slot in `segment` too, if the slot still holds one.
+    pub(crate) fn copied(&mut self, row: u32, segment: u32) {
+        if self.arena.row(row).is_some() {
+            self.arena.slot_mut(row).set_segment(segment);
+        }
+    }
+
+    pub(crate) fn rows_of_tag(&self, tag: u8) -> u64 {
+        self.rows_of_tag[usize::from(tag)]
+    }
+
+    pub(crate) fn rows(&self) -> u64 {
+        self.rows_of_tag.iter().sum()
+    }
+
+    /// Bytes that the rows take up in the log, about.
+    pub(crate) fn live_bytes(&self) -> u64 {
+        self.live_bytes
+    }
+
+    /// Bytes of memory, without the allocator's own.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        let tables: usize = self.tables.iter().map(HashTable::allocation_size).sum();
+        self.arena.page_bytes() + tables as u64
+    }
+}
+
+fn new_row(
+    arena: &mut Arena,
+    name: &Name,
+    expires_at_ms: u64,
+    value: &[u8],
+    segment: u32,
+) -> Result<u32, OutOfSlots> {
+    let row = arena.allocate(value.len()).ok_or(OutOfSlots)?;
+    let mut slot = arena.slot_mut(row);
+    slot.set_name(name);
+    slot.set_row(expires_at_ms, value, segment);
+    Ok(row)
+}
+
+/// The table's own hash bits are the lowest and the highest seven; these are others.
+#[expect(clippy::cast_possible_truncation, reason = "the remainder is small")]
+const fn table_of(hash: u64) -> usize {
+    (hash >> 40) as usize % TABLES
+}

@@ -1,0 +1,208 @@
+//! A store beside a plain map of what was acknowledged.
+
+use std::{
+    collections::BTreeMap,
+    pin::pin,
+    sync::Arc,
+    task::{Context, Poll, Waker},
+};
+
+use tidegate_store::{
+    Backend, BackendError, Change, Entry, Key, NewState, Value,
+    clock::{Clock, ManualClock},
+};
+
+use crate::{
+    Durability, EmbeddedBackend, OpenError, Options, Upkeep,
+    recovery::Checksums,
+    testing::{Random, SimulatedDisk},
+};
+
+pub(crate) const SEGMENT_BYTES: u64 = 4096;
+pub(crate) const START_MS: u64 = 1_700_000_000_000;
+
+/// Rows as they should be, expired ones included.
+pub(crate) type Model = BTreeMap<Key, Entry>;
+
+/// A store, and what it should hold.
+pub(crate) struct Harness {
+    pub(crate) disk: SimulatedDisk,
+    pub(crate) clock: Arc<ManualClock>,
+    pub(crate) durability: Durability,
+    pub(crate) checksums: Checksums,
+    pub(crate) store: Option<EmbeddedBackend>,
+    /// After every acknowledged batch; the last is the present.
+    pub(crate) history: Vec<Model>,
+    /// The batch that failed last, if none was acknowledged since: it may have happened.
+    pub(crate) unsure: Option<Vec<Change>>,
+}
+
+/// Runs a future that never waits, as those of a store without a thread.
+pub(crate) fn now<F: Future>(future: F) -> F::Output {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(output) => output,
+        Poll::Pending => panic!("a store without a thread waits for nothing"),
+    }
+}
+
+pub(crate) fn key(row: u64) -> Key {
+    Key::of(&[b"harness", &row.to_le_bytes()])
+}
+
+pub(crate) fn put(row: u64, value: &[u8], expires_at_ms: u64) -> Change {
+    let entry = Entry { value: Value::from_slice(value), expires_at_ms };
+    Change { key: key(row), state: NewState::Put(entry) }
+}
+
+pub(crate) fn delete(row: u64) -> Change {
+    Change { key: key(row), state: NewState::Deleted }
+}
+
+pub(crate) fn apply(model: &mut Model, changes: &[Change]) {
+    for change in changes {
+        match &change.state {
+            NewState::Put(entry) => drop(model.insert(change.key, entry.clone())),
+            NewState::Deleted => drop(model.remove(&change.key)),
+        }
+    }
+}
+
+pub(crate) fn live(model: &Model, now_ms: u64) -> Model {
+    model
+        .iter()
+        .filter(|(_, entry)| entry.expires_at_ms > now_ms)
+        .map(|(key, entry)| (*key, entry.clone()))
+        .collect()
+}
+
+pub(crate) fn options(disk: &SimulatedDisk, clock: Arc<dyn Clock>, durability: Durability) -> Options {
+    Options {
+        durability,
+        segment_bytes: SEGMENT_BYTES,
+        clock,
+        disk: Some(Arc::new(disk.clone())),
+        upkeep: Upkeep::Caller,
+        ..Options::at("")
+    }
+}
+
+/// Loads nothing and commits `changes`.
+pub(crate) fn commit(store: &EmbeddedBackend, changes: &[Change]) -> Result<(), BackendError> {
+    let loaded = now(store.load(&[]))?;
+    now(store.commit(loaded.batch, changes.to_vec()))
+}
+
+impl Harness {
+    pub(crate) fn new(durability: Durability) -> Self {
+        Self {
+            disk: SimulatedDisk::new(),
+            clock: Arc::new(ManualClock::at(START_MS)),
+            durability,
+            checksums: Checksums::default(),
+            store: None,
+            history: vec![Model::new()],
+            unsure: None,
+        }
+    }
+
+    pub(crate) fn store(&self) -> &EmbeddedBackend {
+        self.store.as_ref().expect("the store was opened")
+    }
+
+    pub(crate) fn open(&mut self) -> Result<(), OpenError> {
+        self.store = None;
+        let options = options(&self.disk, Arc::clone(&self.clock) as _, self.durability);
+        self.store = Some(EmbeddedBackend::open_with(&options, self.checksums)?);
+        Ok(())
+    }
+
+    /// Commits, and notes what that means for the model.
+    pub(crate) fn commit(&mut self, changes: Vec<Change>) -> Result<(), BackendError> {
+        let committed = commit(self.store(), &changes);
+        if committed.is_ok() {
+            let mut model = self.present().clone();
+            apply(&mut model, &changes);
+            self.history.push(model);
+            self.unsure = None;
+        } else {
+            self.unsure = Some(changes);
+        }
+        committed
+    }
+
+    pub(crate) fn present(&self) -> &Model {
+        self.history.last().expect("it begins with an empty one")
+    }
+
+    /// The live rows of the store, and its clock.
+    pub(crate) fn read(&self, rows: u64) -> Result<(u64, Model), BackendError> {
+        let keys: Vec<Key> = (0..rows).map(key).collect();
+        let loaded = now(self.store().load(&keys))?;
+        let rows = keys.into_iter().zip(loaded.rows).filter_map(|(key, row)| Some((key, row?)));
+        Ok((loaded.now_ms, rows.filter(|(_, row)| row.expires_at_ms > loaded.now_ms).collect()))
+    }
+
+    /// Whether the store holds exactly what was acknowledged.
+    pub(crate) fn check(&self, rows: u64) -> Result<(), String> {
+        let (now_ms, found) = self.read(rows).map_err(|error| format!("{error:?}"))?;
+        let expected = live(self.present(), now_ms);
+        if found == expected { Ok(()) } else { Err(difference(&expected, &found)) }
+    }
+
+    /// After reopening: whether the store holds what was acknowledged, with the unsure batch whole or not at
+    /// all. If `back` batches may be lost, any of the last so many states will do. The model follows.
+    pub(crate) fn check_reopened(&mut self, rows: u64, back: usize) -> Result<(), String> {
+        let (now_ms, found) = self.read(rows).map_err(|error| format!("{error:?}"))?;
+        let with_unsure = self.unsure.take().map(|changes| {
+            let mut model = self.present().clone();
+            apply(&mut model, &changes);
+            model
+        });
+        let candidates = with_unsure.iter().chain(self.history.iter().rev().take(back + 1));
+        match candidates.clone().find(|model| live(model, now_ms) == found) {
+            Some(model) => {
+                self.history = vec![model.clone()];
+                Ok(())
+            }
+            None => Err(difference(&live(self.present(), now_ms), &found)),
+        }
+    }
+
+    /// Does all the upkeep that there is to do.
+    pub(crate) fn settle(&self) {
+        for _ in 0..10_000 {
+            if !self.store().tick() {
+                return;
+            }
+        }
+        panic!("the upkeep never ends");
+    }
+}
+
+/// A batch of up to five changes to the first `rows` rows.
+pub(crate) fn batch(random: &mut Random, rows: u64, now_ms: u64) -> Vec<Change> {
+    let mut changes: BTreeMap<u64, Change> = BTreeMap::new();
+    for _ in 0..=random.below(5) {
+        let row = random.below(rows);
+        let change = if random.once_in(5) {
+            delete(row)
+        } else {
+            let longest = if random.once_in(20) { 4096 } else { 300 };
+            let mut value = vec![0; usize::try_from(random.below(longest)).unwrap_or(0)];
+            value.fill_with(|| random.number().to_le_bytes()[0]);
+            let life_ms =
+                if random.once_in(3) { 1 + random.below(3000) } else { 1 + random.below(10_000_000) };
+            put(row, &value, now_ms + life_ms)
+        };
+        changes.insert(row, change);
+    }
+    changes.into_values().collect()
+}
+
+fn difference(expected: &Model, found: &Model) -> String {
+    let missing = expected.keys().filter(|key| !found.contains_key(*key)).count();
+    let extra = found.keys().filter(|key| !expected.contains_key(*key)).count();
+    let other =
+        expected.iter().filter(|(key, entry)| found.get(*key).is_some_and(|found| found != *entry)).count();
+    format!("{missing} rows are missing, {extra} should not be there, {other} are not what was written")
+}

@@ -1,0 +1,9 @@
+//! The engine as a whole, on a simulated disk.
+
+mod cleaning;
+mod damage;
+mod faults;
+mod harness;
+mod model;
+mod secrets;
+mod threads;
