@@ -12,7 +12,8 @@ use parking_lot::Mutex;
 
 use crate::{Backend, BackendError, Change, Entry, Key, Loaded, NewState, clock::Clock};
 
-/// Rows in a hash table, on a clock of the process. [`crate::Driver`] bounds how many.
+/// Rows in a hash table, on a clock of the process. [`crate::Driver`] bounds how many. A sweep costs nothing
+/// for rows that live on untouched, so it may well run every second.
 #[derive(Debug)]
 pub struct MemoryBackend {
     clock: Arc<dyn Clock>,
@@ -182,3 +183,106 @@ const ODD: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// Rows below which memory is not worth giving back.
 const SMALL: usize = 1024;
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn key(number: u32) -> Key {
+        let mut bytes = [0; Key::BYTES];
+        bytes[8..12].copy_from_slice(&number.to_le_bytes());
+        Key::from_bytes(bytes)
+    }
+
+    fn entry(expires_at_ms: u64) -> Entry {
+        Entry { value: [1; 8].as_slice().into(), expires_at_ms }
+    }
+
+    #[test]
+    fn memory_comes_back_after_a_flood() {
+        let mut table = Table::new();
+        for number in 0..100_000 {
+            table.put(key(number), entry(1000 + u64::from(number)));
+        }
+        let (rows, queue) = (table.rows.capacity(), table.queue.capacity());
+        for _ in 0..101 {
+            table.sweep(200_000, 1000);
+        }
+        assert!(table.rows.is_empty() && table.queue.is_empty());
+        assert!(table.rows.capacity() < rows / 20, "{} of {rows}", table.rows.capacity());
+        assert!(table.queue.capacity() < queue / 20, "{} of {queue}", table.queue.capacity());
+    }
+
+    #[test]
+    fn rows_that_come_and_go_leave_nothing_behind() {
+        let mut table = Table::new();
+        for turn in 0..100_000 {
+            table.put(key(turn % 5), entry(1_000_000_000));
+            table.remove(&key(turn % 5));
+            table.forget_stale();
+        }
+        assert!(table.queue.len() <= SMALL + 1, "{} stale entries", table.queue.len());
+    }
+
+    #[test]
+    fn a_row_whose_life_is_extended_is_filed_once() {
+        let mut table = Table::new();
+        for now_ms in 0..10_000 {
+            table.put(key(1), entry(now_ms + 60_000));
+        }
+        assert_eq!(table.queue.len(), 1);
+        assert_eq!(table.sweep(60_000, 10), 0);
+        assert_eq!(table.sweep(69_999, 10), 1);
+    }
+
+    #[derive(Debug, Clone)]
+    enum Step {
+        Put { number: u32, life_ms: u64 },
+        Remove { number: u32 },
+        Sweep { rows_max: usize },
+        Pass { ms: u64 },
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            4 => (0..20_u32, 1..100_u64).prop_map(|(number, life_ms)| Step::Put { number, life_ms }),
+            2 => (0..20_u32).prop_map(|number| Step::Remove { number }),
+            1 => (1..8_usize).prop_map(|rows_max| Step::Sweep { rows_max }),
+            1 => (1..60_u64).prop_map(|ms| Step::Pass { ms }),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn a_sweep_removes_just_what_has_expired(steps in prop::collection::vec(step(), 1..200)) {
+            let (mut table, mut model, mut now_ms) = (Table::new(), BTreeMap::new(), 0);
+            for step in steps {
+                match step {
+                    Step::Put { number, life_ms } => {
+                        table.put(key(number), entry(now_ms + life_ms));
+                        model.insert(number, now_ms + life_ms);
+                    }
+                    Step::Remove { number } => {
+                        table.remove(&key(number));
+                        model.remove(&number);
+                    }
+                    Step::Sweep { rows_max } => {
+                        let expired = model.values().filter(|at| **at <= now_ms).count();
+                        let removed = table.sweep(now_ms, rows_max);
+                        prop_assert_eq!(removed, expired.min(rows_max));
+                        model.retain(|number, at| *at > now_ms || table.find(&key(*number)).is_some());
+                        prop_assert_eq!(table.rows.len(), model.len());
+                    }
+                    Step::Pass { ms } => now_ms += ms,
+                }
+                for (number, expires_at_ms) in &model {
+                    prop_assert_eq!(table.find(&key(*number)), Some(&entry(*expires_at_ms)));
+                }
+            }
+        }
+    }
+}

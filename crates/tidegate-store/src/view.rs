@@ -168,3 +168,114 @@ impl Row {
 fn live(entry: Option<&Entry>, now_ms: u64) -> i64 {
     i64::from(entry.is_some_and(|entry| entry.expires_at_ms > now_ms))
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const NOW_MS: u64 = 1000;
+
+    fn entry(byte: u8, expires_at_ms: u64) -> Entry {
+        Entry { value: [byte].as_slice().into(), expires_at_ms }
+    }
+
+    #[test]
+    fn changes_are_what_differs_from_the_store() {
+        type Write = fn(&mut View<'_>);
+        let (live, dead) = (entry(1, NOW_MS + 1), entry(1, NOW_MS));
+        let put = NewState::Put(entry(2, NOW_MS + 9));
+        let table: [(&str, Option<Entry>, Write, Option<NewState>); 8] = [
+            ("untouched", Some(entry(1, NOW_MS + 1)), |_| (), None),
+            (
+                "written",
+                Some(live.clone()),
+                |view| view.put(0, [2].as_slice(), NOW_MS + 9),
+                Some(put.clone()),
+            ),
+            ("new", None, |view| view.put(0, [2].as_slice(), NOW_MS + 9), Some(put.clone())),
+            ("renewed", Some(dead.clone()), |view| view.put(0, [2].as_slice(), NOW_MS + 9), Some(put)),
+            ("deleted", Some(live), |view| view.delete(0), Some(NewState::Deleted)),
+            ("deleted when expired", Some(dead), |view| view.delete(0), Some(NewState::Deleted)),
+            ("deleted when absent", None, |view| view.delete(0), None),
+            (
+                "new and deleted",
+                None,
+                |view| {
+                    view.put(0, [2].as_slice(), NOW_MS + 9);
+                    view.delete(0);
+                },
+                None,
+            ),
+        ];
+        for (what, stored, write, change) in table {
+            let mut rows = [Row::loaded(stored)];
+            write(&mut View::new(NOW_MS, &mut rows, &[0], Vec::new()));
+            let [row] = rows;
+            assert_eq!(row.into_change(), change, "{what}");
+        }
+    }
+
+    #[test]
+    fn the_first_fault_is_told_and_changes_nothing() {
+        let mut rows = [Row::loaded(None), Row::loaded(None)];
+        let mut view = View::new(NOW_MS, &mut rows, &[1, 0], Vec::new());
+        view.put(1, [1].as_slice(), NOW_MS);
+        view.put(0, vec![0; VALUE_BYTES_MAX + 1], NOW_MS + 1);
+        assert_eq!(view.fault(), Some(Invalid::ExpiryOutOfRange { index: 1 }));
+        assert!(!view.changed_since(Mark(0)));
+    }
+
+    #[derive(Debug, Clone)]
+    enum Write {
+        Put(usize, u8),
+        Delete(usize),
+        Mark,
+        Rollback,
+    }
+
+    fn write() -> impl Strategy<Value = Write> {
+        prop_oneof![
+            4 => (0..4_usize, any::<u8>()).prop_map(|(index, byte)| Write::Put(index, byte)),
+            3 => (0..4_usize).prop_map(Write::Delete),
+            2 => Just(Write::Mark),
+            2 => Just(Write::Rollback),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn a_rollback_restores_all_and_growth_is_what_live_rows_say(
+            stored in prop::collection::vec(prop::option::of((any::<u8>(), NOW_MS - 1..NOW_MS + 3)), 4),
+            writes in prop::collection::vec(write(), 0..40),
+        ) {
+            let stored: Vec<_> = stored.iter().map(|row| row.map(|(byte, at)| entry(byte, at))).collect();
+            let mut rows: Vec<_> = stored.iter().cloned().map(Row::loaded).collect();
+            let mut view = View::new(NOW_MS, &mut rows, &[2, 0, 3, 1], Vec::new());
+            let seen = |view: &View<'_>| -> Vec<_> { (0..4).map(|index| view.get(index).cloned()).collect() };
+            let before = seen(&view);
+            let mut marks = vec![(view.mark(), before.clone())];
+            for write in writes {
+                match write {
+                    Write::Put(index, byte) => view.put(index, [byte].as_slice(), NOW_MS + 5),
+                    Write::Delete(index) => view.delete(index),
+                    Write::Mark => marks.push((view.mark(), seen(&view))),
+                    Write::Rollback => {
+                        let (mark, state) = if marks.len() > 1 { marks.pop().unwrap() } else { marks[0].clone() };
+                        view.rollback(mark);
+                        prop_assert_eq!(seen(&view), state);
+                        prop_assert!(!view.changed_since(mark));
+                    }
+                }
+                let live = |rows: &[Option<Entry>]| i64::try_from(rows.iter().flatten().count()).unwrap();
+                prop_assert_eq!(view.growth(), live(&seen(&view)) - live(&before));
+            }
+            view.undo_all();
+            prop_assert_eq!(seen(&view), before);
+            prop_assert_eq!(view.growth(), 0);
+            prop_assert!(view.end().is_empty());
+            prop_assert!(rows.into_iter().all(|row| row.into_change().is_none()));
+        }
+    }
+}

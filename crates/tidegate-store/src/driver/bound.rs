@@ -104,9 +104,12 @@ impl Bound {
                 entries_max = self.entries_max,
                 "the limit store is filling; when it is full, new keys are refused"
             );
-        } else if !self.at_least(REARM_PERCENT) {
-            self.filling = false;
         }
+    }
+
+    /// Ends a filling, so that the next one is warned of again.
+    pub(super) fn rearm_if_emptied(&mut self) {
+        self.filling &= self.at_least(REARM_PERCENT);
     }
 
     /// Says that new keys were refused, at most once a minute.
@@ -179,6 +182,7 @@ mod tests {
         let table = [(7, false), (8, true), (10, true), (7, true), (6, false), (8, true)];
         for (held, filling) in table {
             bound.committed(held);
+            bound.rearm_if_emptied();
             bound.warn_if_filling("test");
             assert_eq!(bound.filling, filling, "{held} held");
         }

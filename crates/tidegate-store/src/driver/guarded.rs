@@ -23,8 +23,10 @@ pub(super) async fn guarded<T>(
     .await
 }
 
-/// Drops what a caller made, whatever its `drop` does.
-pub(super) fn discard<T>(made: T) {
-    // The panic has been reported by the panic hook; there is nothing else to do about it.
-    let _ = catch_unwind(AssertUnwindSafe(|| drop(made)));
+/// Drops what callers made, whatever their `drop` does.
+pub(super) fn discard<T>(made: impl IntoIterator<Item = T>) {
+    for made in made {
+        // The panic has been reported by the panic hook; there is nothing else to do about it.
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(made)));
+    }
 }

@@ -47,4 +47,20 @@ impl DriverOptions {
             sweep_interval: Duration::from_secs(5 * 60),
         }
     }
+
+    /// The same, within what the driver can work with: a batch of one job at least, and times that can be
+    /// added to the present.
+    pub(super) fn within_reason(self) -> Self {
+        Self {
+            deadline: self.deadline.min(LONGEST),
+            max_calls: self.max_calls.max(1),
+            batch_jobs_max: self.batch_jobs_max.max(1),
+            queue_jobs_max: self.queue_jobs_max.max(1),
+            sweep_interval: self.sweep_interval.clamp(SHORTEST, LONGEST),
+            ..self
+        }
+    }
 }
+
+const SHORTEST: Duration = Duration::from_millis(10);
+const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);

@@ -65,7 +65,7 @@ impl Overlay {
         let mut places = self.plan.places();
         for request in batch {
             let places = places.next_of(request);
-            if request.abandoned() {
+            if request.verdict == Verdict::Abandoned {
                 continue;
             }
             let view = View::new(now_ms, &mut self.rows, places, std::mem::take(&mut self.undo));

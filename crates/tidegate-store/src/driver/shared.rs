@@ -12,7 +12,7 @@ use tokio::{
     time::Instant,
 };
 
-use super::{options::DriverOptions, stats::Counters};
+use super::{guarded::discard, options::DriverOptions, stats::Counters};
 use crate::{Job, Key, StoreError, Unavailable};
 
 pub(super) type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
@@ -23,8 +23,9 @@ pub(super) struct Shared<B> {
     pub(super) options: DriverOptions,
     pub(super) secret: Option<KeySecret>,
     pub(super) line: Mutex<Line>,
-    /// The batch in the backend. The worker holds the lock only between the backend's answers.
-    pub(super) running: Mutex<Vec<Request>>,
+    /// Who waits for the batch that the worker has, in its order. Locked only to look or to answer, so that
+    /// neither the backend nor an update holds up the watch.
+    pub(super) running: Mutex<Vec<Caller>>,
     /// Calls that the watch answered since the backend last did.
     late: AtomicUsize,
     /// Wakes the worker.
@@ -36,7 +37,7 @@ pub(super) struct Shared<B> {
 
 /// Who waits for the worker.
 pub(super) struct Line {
-    pub(super) waiting: VecDeque<Request>,
+    pub(super) waiting: VecDeque<Waiting>,
     keys_waiting: usize,
     pub(super) sweepers: Vec<Sweeper>,
     /// When to begin the next sweep; none while one is under way, or while sweeping rests.
@@ -50,20 +51,32 @@ pub(super) struct Line {
     pub(super) ended: bool,
 }
 
-/// One update on its way.
+/// One update on its way to the worker.
+pub(super) struct Waiting {
+    request: Request,
+    caller: Caller,
+}
+
+/// What is to be done.
 pub(super) struct Request {
     pub(super) keys: Vec<Key>,
     pub(super) job: Box<dyn Job>,
+    pub(super) verdict: Verdict,
+}
+
+/// Who waits for it.
+pub(super) struct Caller {
     /// Taken when the call has been answered.
     pub(super) answer: Option<Answer<Box<dyn Job>>>,
-    pub(super) asked: Instant,
-    pub(super) verdict: Verdict,
+    asked: Instant,
 }
 
 /// How the worker means to answer an update, once the batch is committed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     Open,
+    /// Nobody waits for it any more.
+    Abandoned,
     Done,
     Refused(StoreError),
     /// It needs room for so many more rows, and waits for a sweep to make it.
@@ -84,7 +97,7 @@ impl<B> Shared<B> {
         let secret = options.secret.as_ref().map(|secret| KeySecret::new(secret.expose().as_bytes()));
         Self {
             backend,
-            options,
+            options: options.within_reason(),
             secret,
             line: Mutex::new(Line::new()),
             running: Mutex::new(Vec::new()),
@@ -102,14 +115,14 @@ impl<B> Shared<B> {
         job: Box<dyn Job>,
     ) -> Result<Answered<Box<dyn Job>>, StoreError> {
         let (answer, answered) = oneshot::channel();
-        let request =
-            Request { keys, job, answer: Some(answer), asked: Instant::now(), verdict: Verdict::Open };
+        let caller = Caller { answer: Some(answer), asked: Instant::now() };
+        let request = Request { keys, job, verdict: Verdict::Open };
         self.admit(|line| {
             let full = line.waiting.len() >= self.options.queue_jobs_max
                 || line.keys_waiting + request.keys.len() > QUEUE_KEYS_MAX;
             if !full {
                 line.keys_waiting += request.keys.len();
-                line.waiting.push_back(request);
+                line.waiting.push_back(Waiting { request, caller });
             }
             !full
         })?;
@@ -147,24 +160,39 @@ impl<B> Shared<B> {
         Ok(())
     }
 
-    /// Moves the next batch from the line into `running`, which is empty. Calls that nobody waits for any
-    /// more are dropped unrun. Answers how many are in the batch.
-    pub(super) fn take_batch(&self) -> usize {
-        let mut gone: Vec<Request> = Vec::new();
+    /// Moves the next batch from the line into `batch` and its callers into `running`, both empty. Calls that
+    /// nobody waits for any more are dropped unrun.
+    pub(super) fn take_batch(&self, batch: &mut Vec<Request>) {
+        let mut gone: Vec<Waiting> = Vec::new();
         let mut running = self.running.lock();
         let mut line = self.line.lock();
         let mut keys = 0;
-        while let Some(request) = line.waiting.front() {
-            keys += request.keys.len();
-            if running.len() == self.options.batch_jobs_max || (keys > BATCH_KEYS_MAX && !running.is_empty())
-            {
+        while let Some(first) = line.waiting.front() {
+            keys += first.request.keys.len();
+            if batch.len() == self.options.batch_jobs_max || (keys > BATCH_KEYS_MAX && !batch.is_empty()) {
                 break;
             }
-            let request = line.waiting.pop_front().expect("the loop's condition says that there is one");
-            line.keys_waiting -= request.keys.len();
-            if request.abandoned() { gone.push(request) } else { running.push(request) }
+            let first = line.take_first();
+            if first.caller.has_gone() {
+                gone.push(first);
+            } else {
+                batch.push(first.request);
+                running.push(first.caller);
+            }
         }
-        running.len()
+        drop((running, line));
+        // Dropping what a caller made may take time, or panic; not under the locks.
+        discard(gone);
+    }
+
+    /// Marks the updates of `batch` that nobody waits for any more.
+    pub(super) fn mark_abandoned(&self, batch: &mut [Request]) {
+        let running = self.running.lock();
+        for (request, caller) in batch.iter_mut().zip(&*running) {
+            if caller.has_gone() {
+                request.verdict = Verdict::Abandoned;
+            }
+        }
     }
 
     /// The backend has answered: who is late no longer waits for it.
@@ -173,30 +201,26 @@ impl<B> Shared<B> {
     }
 
     /// Answers every call that is past its deadline. Says when the next one will be, if any waits.
-    pub(super) fn answer_overdue(&self, now: Instant) -> Overdue {
-        // While the worker has the batch in hand, it will soon be answered anyway.
-        let Some(mut running) = self.running.try_lock() else { return Overdue::LookAgain };
+    pub(super) fn answer_overdue(&self, now: Instant) -> Option<Instant> {
         let mut next = None;
-        for request in running.iter_mut() {
-            let at = request.asked + self.options.deadline;
+        for caller in &mut *self.running.lock() {
+            let at = caller.asked + self.options.deadline;
             if at > now {
                 next = earliest(next, at);
-            } else if let Some(answer) = request.answer.take() {
+            } else if let Some(answer) = caller.answer.take() {
                 self.too_late(answer);
             }
         }
-        drop(running);
         let mut gone = Vec::new();
         let mut line = self.line.lock();
-        while let Some(at) = line.waiting.front().map(|request| request.asked + self.options.deadline) {
+        while let Some(at) = line.waiting.front().map(|first| first.caller.asked + self.options.deadline) {
             if at > now {
                 next = earliest(next, at);
                 break;
             }
-            let mut request = line.waiting.pop_front().expect("the loop's condition says that there is one");
-            line.keys_waiting -= request.keys.len();
-            request.answer.take().into_iter().for_each(|answer| self.too_late(answer));
-            gone.push(request);
+            let mut first = line.take_first();
+            first.caller.answer.take().into_iter().for_each(|answer| self.too_late(answer));
+            gone.push(first);
         }
         for sweeper in line.sweepers.extract_if(.., |sweeper| sweeper.asked + self.options.deadline <= now) {
             self.too_late(sweeper.answer);
@@ -205,9 +229,8 @@ impl<B> Shared<B> {
             next = earliest(next, sweeper.asked + self.options.deadline);
         }
         drop(line);
-        // Dropping a job may take time; not under the lock.
-        drop(gone);
-        next.map_or(Overdue::NoneWaits, Overdue::NextAt)
+        discard(gone);
+        next
     }
 
     fn too_late<T>(&self, answer: Answer<T>) {
@@ -216,14 +239,6 @@ impl<B> Shared<B> {
         // A caller that has gone needs no answer.
         let _ = answer.send(Err(Unavailable::Deadline.into()));
     }
-}
-
-/// What the watch found.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Overdue {
-    NoneWaits,
-    NextAt(Instant),
-    LookAgain,
 }
 
 impl Line {
@@ -239,11 +254,17 @@ impl Line {
             ended: false,
         }
     }
+
+    /// Takes out the first that waits; there must be one.
+    fn take_first(&mut self) -> Waiting {
+        let first = self.waiting.pop_front().expect("whoever takes has just looked at it");
+        self.keys_waiting -= first.request.keys.len();
+        first
+    }
 }
 
-impl Request {
-    /// Whether nobody waits for it any more.
-    pub(super) fn abandoned(&self) -> bool {
+impl Caller {
+    fn has_gone(&self) -> bool {
         self.answer.as_ref().is_none_or(oneshot::Sender::is_closed)
     }
 }

@@ -1,12 +1,12 @@
 //! The task that keeps the time: it answers calls past their deadline and says when to sweep.
 //!
-//! One timer serves all callers, and the backend, whatever it does, can't hold it up.
+//! One timer serves all callers, and neither the backend nor an update, whatever it does, holds it up.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use super::shared::{Overdue, Shared};
+use super::shared::Shared;
 
 /// Runs until the worker has ended.
 pub(super) async fn watch<B>(shared: Arc<Shared<B>>) {
@@ -21,11 +21,7 @@ pub(super) async fn watch<B>(shared: Arc<Shared<B>>) {
 /// Does what is due at `now`; answers when to look again.
 fn look<B>(shared: &Shared<B>, now: Instant) -> Option<Instant> {
     // A call that comes after this look has its deadline after the next.
-    let next = match shared.answer_overdue(now) {
-        Overdue::NoneWaits => now + shared.options.deadline,
-        Overdue::NextAt(at) => at.min(now + shared.options.deadline),
-        Overdue::LookAgain => now + PAUSE,
-    };
+    let next = shared.answer_overdue(now).unwrap_or(now + shared.options.deadline);
     let mut line = shared.line.lock();
     if line.ended {
         return None;
@@ -43,6 +39,3 @@ fn look<B>(shared: &Shared<B>, now: Instant) -> Option<Instant> {
         None => Some(next),
     }
 }
-
-/// How long to leave the worker with the batch in hand.
-const PAUSE: Duration = Duration::from_millis(5);

@@ -11,7 +11,7 @@ use super::{
     log::{Throttle, chain},
     overlay::{Decided, Overlay, Room},
     rhythm::Rhythm,
-    shared::{Request, Shared, Verdict},
+    shared::{Caller, Request, Shared, Verdict},
 };
 use crate::{Backend, BackendError, Unavailable};
 
@@ -23,6 +23,8 @@ pub(super) struct Worker<B> {
     pub(super) sweeping: bool,
     /// The store's clock at the last load, in ms.
     pub(super) now_ms: u64,
+    /// What the batch is to do; its callers stand in [`Shared::running`], in the same order.
+    batch: Vec<Request>,
     overlay: Overlay,
     failing: Throttle,
 }
@@ -35,6 +37,7 @@ impl<B: Backend> Worker<B> {
             rhythm: Rhythm::default(),
             sweeping: false,
             now_ms: 0,
+            batch: Vec::new(),
             overlay: Overlay::default(),
             failing: Throttle::default(),
         }
@@ -44,8 +47,9 @@ impl<B: Backend> Worker<B> {
     pub(super) async fn run(mut self) {
         while self.work_waits().await {
             self.gather().await;
-            if self.shared.take_batch() > 0 {
-                self.batch().await;
+            self.shared.take_batch(&mut self.batch);
+            if !self.batch.is_empty() {
+                self.run_batch().await;
             }
             if self.sweeping {
                 self.sweep_step().await;
@@ -81,7 +85,7 @@ impl<B: Backend> Worker<B> {
 
     /// Lets every caller that is ready to run get its update into this batch: those that the last batch
     /// answered, above all. No timer: whoever is alone does not wait.
-    async fn gather(&self) {
+    async fn gather(&mut self) {
         let mut before = 0;
         for _ in 0..GATHER_TURNS_MAX {
             tokio::task::yield_now().await;
@@ -93,13 +97,14 @@ impl<B: Backend> Worker<B> {
         }
     }
 
-    async fn batch(&mut self) {
+    async fn run_batch(&mut self) {
         self.round(Room::MayBeMade).await;
         let missing = self.rows_missing();
         if missing > 0 {
             self.make_room(missing).await;
             self.round(Room::Settled).await;
         }
+        self.bound.rearm_if_emptied();
         if self.bound.begins_to_fill() {
             // What has expired goes first; the sweep's end warns, if it still is so.
             self.sweeping = true;
@@ -116,7 +121,8 @@ impl<B: Backend> Worker<B> {
     }
 
     async fn load_decide_commit(&mut self, room: Room) -> Result<(), BackendError> {
-        self.plan();
+        self.overlay.plan(&self.batch);
+        self.shared.counters.count_batch(self.batch.len());
         self.count_if_stale().await?;
         let (backend, counters) = (&self.shared.backend, &self.shared.counters);
         let began = Instant::now();
@@ -142,12 +148,6 @@ impl<B: Backend> Worker<B> {
         Ok(())
     }
 
-    fn plan(&mut self) {
-        let running = self.shared.running.lock();
-        self.overlay.plan(&running);
-        self.shared.counters.count_batch(running.len());
-    }
-
     async fn count_if_stale(&mut self) -> Result<(), BackendError> {
         if self.bound.is_stale(self.overlay.keys().len(), Instant::now()) {
             let rows = guarded("counting the rows", self.shared.backend.count()).await?;
@@ -158,9 +158,8 @@ impl<B: Backend> Worker<B> {
 
     fn decide(&mut self, rows: Vec<Option<crate::Entry>>, room: Room) -> Decided {
         let room = if self.bound.may_be_swept(self.now_ms) { room } else { Room::Settled };
-        let mut running = self.shared.running.lock();
-        let decided = self.overlay.decide(&mut running, rows, self.now_ms, &self.bound, room);
-        drop(running);
+        self.shared.mark_abandoned(&mut self.batch);
+        let decided = self.overlay.decide(&mut self.batch, rows, self.now_ms, &self.bound, room);
         let (store, counters) = (self.shared.options.name, &self.shared.counters);
         if decided.panics > 0 {
             counters.panics.add(decided.panics);
@@ -175,8 +174,7 @@ impl<B: Backend> Worker<B> {
 
     /// How many rows must go before the updates that wait for room fit.
     fn rows_missing(&self) -> u64 {
-        let running = self.shared.running.lock();
-        let wanted = running.iter().filter_map(|request| match request.verdict {
+        let wanted = self.batch.iter().filter_map(|request| match request.verdict {
             Verdict::NeedsRoom(rows) => Some(rows),
             _ => None,
         });
@@ -185,23 +183,28 @@ impl<B: Backend> Worker<B> {
 
     /// Answers every update of the batch but those that wait for room.
     fn answer(&mut self) {
-        let mut batch = std::mem::take(&mut *self.shared.running.lock());
-        let waiting = batch.extract_if(.., |request| matches!(request.verdict, Verdict::NeedsRoom(_)));
-        let waiting: Vec<_> = waiting.collect();
-        batch.drain(..).for_each(Request::settle);
-        batch.extend(waiting);
-        *self.shared.running.lock() = batch;
+        let mut callers = std::mem::take(&mut *self.shared.running.lock());
+        let (mut waiting, mut waiting_callers) = (Vec::new(), Vec::new());
+        for (request, caller) in self.batch.drain(..).zip(callers.drain(..)) {
+            if let Verdict::NeedsRoom(_) = request.verdict {
+                waiting.push(request);
+                waiting_callers.push(caller);
+            } else {
+                request.settle(caller);
+            }
+        }
+        self.batch.append(&mut waiting);
+        callers.append(&mut waiting_callers);
+        *self.shared.running.lock() = callers;
     }
 
     /// Answers every update of the batch that the backend failed.
     fn fail(&mut self, error: &BackendError) {
         self.report_failure(error);
-        let mut batch = std::mem::take(&mut *self.shared.running.lock());
-        for mut request in batch.drain(..) {
+        for request in &mut self.batch {
             request.verdict = Verdict::Refused(Unavailable::Backend.into());
-            request.settle();
         }
-        *self.shared.running.lock() = batch;
+        self.answer();
     }
 
     pub(super) fn report_failure(&mut self, error: &BackendError) {
@@ -218,17 +221,17 @@ impl<B: Backend> Worker<B> {
 const GATHER_TURNS_MAX: usize = 16;
 
 impl Request {
-    /// Answers it as was decided.
-    fn settle(self) {
-        let Some(answer) = self.answer else { return discard(self.job) };
-        match self.verdict {
-            // Who has gone meanwhile gets nothing; the job comes back to be dropped.
-            Verdict::Done => drop(answer.send(Ok(self.job))),
-            Verdict::Refused(error) => {
-                discard(self.job);
+    /// Answers its caller as was decided.
+    fn settle(self, caller: Caller) {
+        let unwanted = match (self.verdict, caller.answer) {
+            // Who has gone meanwhile gets nothing; the job comes back.
+            (Verdict::Done, Some(answer)) => answer.send(Ok(self.job)).err().and_then(Result::ok),
+            (Verdict::Refused(error), Some(answer)) => {
                 let _ = answer.send(Err(error));
+                Some(self.job)
             }
-            Verdict::Open | Verdict::NeedsRoom(_) => discard(self.job),
-        }
+            _ => Some(self.job),
+        };
+        discard(unwanted);
     }
 }
