@@ -1,6 +1,6 @@
 //! What a backend does for the driver: load the rows of a batch, commit its changes, sweep, count.
 
-use std::future::Future;
+use std::{future::Future, sync::Arc};
 
 use thiserror::Error;
 
@@ -34,6 +34,31 @@ pub trait Backend: Send + Sync + 'static {
 
     /// How many rows the store holds of the current secret; expired ones that still take up room may count.
     fn count(&self) -> impl Future<Output = Result<u64, BackendError>> + Send;
+}
+
+/// The same backend: for whoever wants to look at it, or to outlive its driver.
+impl<B: Backend> Backend for Arc<B> {
+    type Batch = B::Batch;
+
+    fn shared(&self) -> bool {
+        B::shared(self)
+    }
+
+    async fn load(&self, keys: &[Key]) -> Result<Loaded<B::Batch>, BackendError> {
+        B::load(self, keys).await
+    }
+
+    async fn commit(&self, batch: B::Batch, changes: Vec<Change>) -> Result<(), BackendError> {
+        B::commit(self, batch, changes).await
+    }
+
+    async fn sweep(&self, rows_max: usize) -> Result<usize, BackendError> {
+        B::sweep(self, rows_max).await
+    }
+
+    async fn count(&self) -> Result<u64, BackendError> {
+        B::count(self).await
+    }
 }
 
 /// The rows of a batch.

@@ -1,12 +1,14 @@
 //! Each case of the contract catches the store that breaks just its promise, and passes one that breaks none.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests; their helpers, too")]
 
 use std::{sync::Arc, time::Duration};
 
 use tidegate_store::{
     DriverOptions, MemoryBackend,
-    clock::ManualClock,
+    clock::{Clock, ManualClock},
     testing::{self, Fault, Handles, NaiveStore, Outcome},
 };
+use tokio::time::Instant;
 
 /// Every case of the contract, with a store that it must catch.
 const CONTROLS: [(&str, Fault); 30] = [
@@ -64,14 +66,49 @@ async fn each_case_catches_the_store_that_breaks_it() {
     }
 }
 
+/// A store in memory, whose rows outlive its driver.
+fn kept(max_entries: u64, deadline: Duration) -> Handles {
+    let clock = Arc::new(ManualClock::at(START_MS));
+    let backend = Arc::new(MemoryBackend::new(clock.clone()));
+    let options = DriverOptions { deadline, ..DriverOptions::new("memory", max_entries) };
+    Handles::reopenable(move || backend.clone(), &options, Some(clock))
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_store_in_memory_keeps_the_contract() {
+    let report = testing::check_all(async |max_entries| kept(max_entries, Duration::from_secs(2))).await;
+    let report = report.unwrap_or_else(|violations| panic!("{violations}"));
+    assert_eq!(report.kept, CONTROLS.map(|(name, _)| name));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn it_keeps_the_contract_on_several_threads() {
+    let report = testing::check_all(async |max_entries| kept(max_entries, Duration::from_millis(500))).await;
+    let report = report.unwrap_or_else(|violations| panic!("{violations}"));
+    assert_eq!(report.kept.len(), CONTROLS.len());
+}
+
+/// The time of the test's runtime, which its sleeps move.
+#[derive(Debug)]
+struct RuntimeClock(Instant);
+
+impl Clock for RuntimeClock {
+    fn now_ms(&self) -> u64 {
+        START_MS + u64::try_from(self.0.elapsed().as_millis()).unwrap()
+    }
+
+    fn advance_to(&self, _: u64) {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_on_a_clock_that_nobody_moves_keeps_it() {
     let report = testing::check_all(async |max_entries| {
-        let clock = Arc::new(ManualClock::at(1_700_000_000_000));
-        let backend = MemoryBackend::new(clock.clone());
-        Handles::in_process(backend, &DriverOptions::new("memory", max_entries), Some(clock))
+        let backend = MemoryBackend::new(Arc::new(RuntimeClock(Instant::now())));
+        Handles::in_process(backend, &DriverOptions::new("memory", max_entries), None)
     })
     .await;
     let report = report.unwrap_or_else(|violations| panic!("{violations}"));
     assert_eq!(report.kept.len(), CONTROLS.len() - 1, "but for reopening: {:?}", report.not_shown);
 }
+
+const START_MS: u64 = 1_700_000_000_000;
