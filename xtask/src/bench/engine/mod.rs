@@ -96,7 +96,7 @@ async fn measure(settings: &Settings, folder: &std::path::Path) -> Result<Vec<(C
     for durability in [Durability::Process, Durability::Fsync] {
         let place =
             tempfile::Builder::new().prefix("engine-").tempdir_in(folder).context("making a folder")?;
-        let backend = EmbeddedBackend::open(Options { durability, ..Options::at(place.path()) });
+        let backend = EmbeddedBackend::open(&Options { durability, ..Options::at(place.path()) });
         let options = DriverOptions {
             sweep_interval: Duration::from_secs(1),
             ..DriverOptions::new("benchmark", ENTRIES_MAX)

@@ -24,6 +24,8 @@ struct Footprint {
     restarted_bytes: u64,
     disk_bytes: u64,
     restart: Duration,
+    /// What the server itself counts as in use, where it does.
+    own_count_bytes: Option<u64>,
 }
 
 /// Windows of a day: none ends during a run.
@@ -46,6 +48,7 @@ pub(super) fn run(bench: &Bench) -> Result<String> {
         "disk",
         "disk bytes a window",
         "restart",
+        "by its own count, bytes a window",
     ]);
     for footprint in measured {
         table.row(footprint?.cells(rows as f64));
@@ -70,9 +73,10 @@ fn measure(bench: &Bench, system: System, rows: u64) -> Result<Footprint> {
     }
     let filled_bytes = server.process.resident_bytes()?;
     let disk_bytes = server.disk_bytes()?;
+    let own_count_bytes = if system.is_tidegate() { None } else { Some(used_memory(&server)?) };
     let restart = server.crash_and_restart()?;
     let restarted_bytes = server.process.resident_bytes()?;
-    Ok(Footprint { system, empty_bytes, filled_bytes, restarted_bytes, disk_bytes, restart })
+    Ok(Footprint { system, empty_bytes, filled_bytes, restarted_bytes, disk_bytes, restart, own_count_bytes })
 }
 
 fn fill(server: &Server, rows: u64) -> Result<()> {
@@ -88,8 +92,14 @@ fn fill(server: &Server, rows: u64) -> Result<()> {
     Ok(())
 }
 
+fn used_memory(server: &Server) -> Result<u64> {
+    let answer = load::command(server.address, &["INFO", "memory"])?;
+    let line = answer.lines().find_map(|line| line.strip_prefix("used_memory:"));
+    line.and_then(|number| number.parse().ok()).context("reading used_memory")
+}
+
 impl Footprint {
-    fn cells(&self, rows: f64) -> [String; 9] {
+    fn cells(&self, rows: f64) -> [String; 10] {
         let each = |bytes: u64| format!("{:.0}", bytes as f64 / rows);
         [
             self.system.to_string(),
@@ -101,6 +111,7 @@ impl Footprint {
             mebibytes(self.disk_bytes as f64),
             each(self.disk_bytes),
             format!("{:.2} s", self.restart.as_secs_f64()),
+            self.own_count_bytes.map(each).unwrap_or_default(),
         ]
     }
 }
