@@ -203,3 +203,6 @@ const fn zigzag(number: i64) -> u64 {
 const fn unzigzag(number: u64) -> i64 {
     (number >> 1).cast_signed() ^ -((number & 1).cast_signed())
 }
+
+#[cfg(test)]
+mod tests;

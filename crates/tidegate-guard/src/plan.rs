@@ -173,3 +173,6 @@ impl Keys {
         std::iter::once(known.key).chain(charged).map(|key| self.place(key)).collect()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,15 @@
+//! The guard's engine, in process: every command, steps, replays, reservations and races over rows in memory,
+//! on a clock that only the tests move.
+//!
+//! What a guarantee rests on is broken on purpose beside it (see `rig::Rig`), and the same check must tell.
+
+mod damage;
+mod harness;
+mod model;
+mod races;
+mod records;
+mod replay;
+mod reservations;
+mod rig;
+mod steps;
+mod windows;

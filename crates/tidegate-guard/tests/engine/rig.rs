@@ -1,0 +1,132 @@
+//! A backend that can break a promise, so that a test shows that it would notice.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use tidegate_store::{Backend, BackendError, Change, Key, Loaded, MemoryBackend, NewState, Value};
+
+/// Rows in memory, and what is wrong with them.
+pub(crate) struct Rigged {
+    inner: MemoryBackend,
+    rig: Mutex<Rig>,
+    writes: AtomicU64,
+}
+
+/// Which promise is broken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rig {
+    /// None.
+    Sound,
+    /// No operation record is ever kept.
+    ForgetsOperations,
+    /// Receipts stay as they were given out.
+    ForgetsRefunds,
+    /// Every batch sees the store as it was at first: empty.
+    ReadsNothing,
+    /// Rows live 1 ms too long.
+    ExpiresLate,
+    /// Nothing can be loaded.
+    Fails,
+    /// Rows of this kind are of a version that nobody knows.
+    Garbles(Kind),
+    /// Rows of this kind lack their last byte.
+    Cuts(Kind),
+    /// Rows of this kind end in a byte that is neither text nor the end of a number.
+    Smears(Kind),
+}
+
+/// What a row holds, as its first byte tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Operation = 0x01,
+    Sliding = 0x11,
+    Fixed = 0x21,
+    Bucket = 0x31,
+    Budget = 0x41,
+    Receipt = 0x51,
+    Record = 0x61,
+}
+
+impl Kind {
+    fn is_of(self, value: &Value) -> bool {
+        value.first() == Some(&(self as u8))
+    }
+}
+
+impl Rigged {
+    pub(crate) fn new(inner: MemoryBackend, rig: Rig) -> Self {
+        Self { inner, rig: Mutex::new(rig), writes: AtomicU64::new(0) }
+    }
+
+    pub(crate) fn rig(&self, rig: Rig) {
+        *self.rig.lock() = rig;
+    }
+
+    pub(crate) fn writes(&self) -> u64 {
+        self.writes.load(Ordering::SeqCst)
+    }
+}
+
+impl Rig {
+    fn keeps(self, change: &Change) -> bool {
+        let NewState::Put(entry) = &change.state else { return true };
+        match self {
+            Self::ForgetsOperations => !Kind::Operation.is_of(&entry.value),
+            Self::ForgetsRefunds => !(Kind::Receipt.is_of(&entry.value) && entry.value.get(1) == Some(&1)),
+            _ => true,
+        }
+    }
+
+    fn damage(self, value: &mut Value) {
+        match self {
+            Self::Garbles(kind) if kind.is_of(value) => value[0] = 0xee,
+            Self::Cuts(kind) if kind.is_of(value) => drop(value.pop()),
+            Self::Smears(kind) if kind.is_of(value) => {
+                value.pop();
+                value.push(0xff);
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Backend for Rigged {
+    type Batch = ();
+
+    fn shared(&self) -> bool {
+        self.inner.shared()
+    }
+
+    async fn load(&self, keys: &[Key]) -> Result<Loaded<()>, BackendError> {
+        let rig = *self.rig.lock();
+        if rig == Rig::Fails {
+            return Err(BackendError { doing: "failing on purpose".to_owned(), cause: None });
+        }
+        let mut loaded = self.inner.load(keys).await?;
+        for row in &mut loaded.rows {
+            if rig == Rig::ReadsNothing {
+                *row = None;
+            }
+            if let Some(entry) = row {
+                entry.expires_at_ms += u64::from(rig == Rig::ExpiresLate);
+                rig.damage(&mut entry.value);
+            }
+        }
+        Ok(loaded)
+    }
+
+    async fn commit(&self, batch: (), mut changes: Vec<Change>) -> Result<(), BackendError> {
+        let rig = *self.rig.lock();
+        changes.retain(|change| rig.keeps(change));
+        self.writes.fetch_add(changes.len() as u64, Ordering::SeqCst);
+        self.inner.commit(batch, changes).await
+    }
+
+    async fn sweep(&self, rows_max: usize) -> Result<usize, BackendError> {
+        self.inner.sweep(rows_max).await
+    }
+
+    async fn count(&self) -> Result<u64, BackendError> {
+        self.inner.count().await
+    }
+}
