@@ -16,7 +16,7 @@ use self::{
 use crate::{harness::Bench, rig::Rig};
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 250, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
 
     #[test]
     fn every_result_is_the_models(actions in actions()) {

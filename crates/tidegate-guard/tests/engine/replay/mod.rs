@@ -12,10 +12,7 @@ use tidegate_protocol::{
 };
 
 use crate::{
-    harness::{
-        ABSENT, Bench, WRITTEN, counted, denied, digest, get, increment, op, request, usage,
-        value,
-    },
+    harness::{ABSENT, Bench, WRITTEN, counted, denied, digest, get, increment, op, request, usage, value},
     rig::{Kind, Rig},
 };
 
