@@ -8,4 +8,5 @@ pub mod config;
 pub mod log;
 pub mod process;
 pub mod secrets;
+pub mod serve;
 pub mod start;

@@ -13,12 +13,12 @@ use tokio::{
 };
 use tokio_rustls::TlsAcceptor;
 
-use super::{ServerOptions, Shutdown, activity::Activity, told};
-use crate::service::{Peer, Service};
+use super::{Handler, ServerOptions, Shutdown, activity::Activity, told};
+use crate::service::Peer;
 
-pub(super) struct Context {
+pub(super) struct Context<H> {
     pub(super) peer: Peer,
-    pub(super) service: Arc<Service>,
+    pub(super) handler: Arc<H>,
     pub(super) options: ServerOptions,
     pub(super) shutdown: Shutdown,
 }
@@ -37,7 +37,7 @@ const LINGER_BYTES_MAX: usize = 256 * 1024;
 /// How every HTTP/2 connection begins when the client knows in advance that the server speaks it.
 const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-pub(super) async fn run_tcp(stream: TcpStream, tls: Option<TlsAcceptor>, context: Context) {
+pub(super) async fn run_tcp<H: Handler>(stream: TcpStream, tls: Option<TlsAcceptor>, context: Context<H>) {
     // Without it answers wait for the client's acknowledgement; a failure costs only speed.
     let _ = stream.set_nodelay(true);
     let head_timeout = context.options.head_timeout;
@@ -76,8 +76,9 @@ async fn speaks_http2(stream: &TcpStream) -> Option<bool> {
     }
 }
 
-pub(super) async fn run_http1<S>(stream: S, mut context: Context)
+pub(super) async fn run_http1<S, H>(stream: S, mut context: Context<H>)
 where
+    H: Handler,
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let activity = Arc::new(Activity::new());
@@ -89,7 +90,7 @@ where
         .serve_connection(
             TokioIo::new(stream),
             service_fn(|request| {
-                Box::pin(answer(Arc::clone(&context.service), Arc::clone(&activity), context.peer, request))
+                Box::pin(answer(Arc::clone(&context.handler), Arc::clone(&activity), context.peer, request))
             }),
         );
     let served = {
@@ -113,8 +114,9 @@ where
     }
 }
 
-async fn run_http2<S>(stream: S, mut context: Context)
+async fn run_http2<S, H>(stream: S, mut context: Context<H>)
 where
+    H: Handler,
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let activity = Arc::new(Activity::new());
@@ -125,7 +127,7 @@ where
         .serve_connection(
             TokioIo::new(stream),
             service_fn(|request| {
-                Box::pin(answer(Arc::clone(&context.service), Arc::clone(&activity), context.peer, request))
+                Box::pin(answer(Arc::clone(&context.handler), Arc::clone(&activity), context.peer, request))
             }),
         );
     tokio::pin!(connection);
@@ -142,14 +144,14 @@ where
 
 /// What hyper calls for every request.
 async fn answer(
-    service: Arc<Service>,
+    handler: Arc<impl Handler>,
     activity: Arc<Activity>,
     peer: Peer,
     request: http::Request<Incoming>,
 ) -> Result<http::Response<Full<Bytes>>, Infallible> {
     let began = Instant::now();
     let _in_work = activity.begin(began);
-    let answer = service.answer(request, peer, began).await;
+    let answer = handler.answer(request, peer, began).await;
     if answer.left_unread {
         activity.leave_unread();
     }

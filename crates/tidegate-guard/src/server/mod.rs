@@ -8,16 +8,32 @@ mod tls;
 
 use std::{io, sync::Arc, time::Duration};
 
+use hyper::body::Incoming;
 use tokio::{
     net::{TcpListener, UnixListener},
     sync::{Semaphore, watch},
     task::JoinSet,
+    time::Instant,
 };
 use tokio_rustls::TlsAcceptor;
 
-use crate::service::{Peer, Service};
+use crate::service::{Answer, Peer};
 
 pub use tls::{TlsError, acceptor};
+
+/// What answers the requests of a listener.
+pub trait Handler: Send + Sync + 'static {
+    /// Answers one request, whose head was whole at `began`.
+    fn answer(
+        &self,
+        request: http::Request<Incoming>,
+        peer: Peer,
+        began: Instant,
+    ) -> impl Future<Output = Answer> + Send;
+
+    /// A connection was turned away, or could not be accepted.
+    fn refused_connection(&self);
+}
 
 /// What a listener allows a connection.
 #[derive(Debug, Clone, Copy)]
@@ -57,10 +73,10 @@ impl Connections {
 pub type Shutdown = watch::Receiver<bool>;
 
 /// Serves TCP connections until `shutdown`, then answers what was accepted.
-pub async fn serve_tcp(
+pub async fn serve_tcp<H: Handler>(
     listener: TcpListener,
     tls: Option<TlsAcceptor>,
-    service: Arc<Service>,
+    handler: Arc<H>,
     options: ServerOptions,
     connections: Connections,
     mut shutdown: Shutdown,
@@ -76,17 +92,17 @@ pub async fn serve_tcp(
         let (stream, address) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
-                after_failed_accept(&service, &error).await;
+                after_failed_accept(&*handler, &error).await;
                 continue;
             }
         };
         let Ok(place) = Arc::clone(&connections.0).try_acquire_owned() else {
-            service.metrics().connections_refused.inc();
+            handler.refused_connection();
             continue;
         };
         let context = connection::Context {
             peer: Peer::Address(address.ip()),
-            service: Arc::clone(&service),
+            handler: Arc::clone(&handler),
             options,
             shutdown: shutdown.clone(),
         };
@@ -102,9 +118,9 @@ pub async fn serve_tcp(
 
 /// Serves connections of a Unix domain socket, HTTP/1.1, until `shutdown`. Whoever may open the socket is
 /// trusted.
-pub async fn serve_unix(
+pub async fn serve_unix<H: Handler>(
     listener: UnixListener,
-    service: Arc<Service>,
+    handler: Arc<H>,
     options: ServerOptions,
     connections: Connections,
     mut shutdown: Shutdown,
@@ -120,17 +136,17 @@ pub async fn serve_unix(
         let stream = match accepted {
             Ok((stream, _address)) => stream,
             Err(error) => {
-                after_failed_accept(&service, &error).await;
+                after_failed_accept(&*handler, &error).await;
                 continue;
             }
         };
         let Ok(place) = Arc::clone(&connections.0).try_acquire_owned() else {
-            service.metrics().connections_refused.inc();
+            handler.refused_connection();
             continue;
         };
         let context = connection::Context {
             peer: Peer::Socket,
-            service: Arc::clone(&service),
+            handler: Arc::clone(&handler),
             options,
             shutdown: shutdown.clone(),
         };
@@ -150,8 +166,8 @@ pub(crate) async fn told(shutdown: &mut Shutdown) {
 }
 
 /// A failed accept is the machine's trouble (no descriptor left, say): try again a little later.
-async fn after_failed_accept(service: &Service, error: &io::Error) {
-    service.metrics().connections_refused.inc();
+async fn after_failed_accept(handler: &impl Handler, error: &io::Error) {
+    handler.refused_connection();
     tracing::warn!(kind = "accept-failing", error = %error, "accepting a connection failed");
     tokio::time::sleep(Duration::from_millis(100)).await;
 }

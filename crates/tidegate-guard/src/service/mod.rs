@@ -17,7 +17,7 @@ use tidegate_protocol::{
 use tidegate_store::clock::wall_ms;
 use tokio::time::Instant;
 
-use crate::{Guard, Metrics, Refusal, metrics::Ending};
+use crate::{Guard, Metrics, Refusal, metrics::Ending, server::Handler};
 use failures::FailureBudget;
 pub use respond::Answer;
 use respond::Refused;
@@ -92,38 +92,17 @@ impl Service {
         *self.face.write() = Arc::new(face);
     }
 
-    /// What the service counts.
-    #[must_use]
-    pub fn metrics(&self) -> &Metrics {
-        &self.metrics
-    }
-
-    /// Answers one request, whose head was whole at `began`.
-    pub async fn answer(&self, mut request: Request<Incoming>, peer: Peer, began: Instant) -> Answer {
-        let path = request.uri().path();
-        match (path, peer) {
-            (RPC_PATH, _) if request.method() == Method::POST => self.counted_rpc(&mut request, peer, began).await,
-            (RPC_PATH, _) => Refused::MethodNotAllowed { allow: "POST" }.into_answer(),
-            ("/healthz" | "/readyz", Peer::Address(_)) if !is_read(request.method()) => {
-                Refused::MethodNotAllowed { allow: "GET, HEAD" }.into_answer()
-            }
-            ("/healthz", Peer::Address(_)) => respond::text(StatusCode::OK, "ok\n"),
-            ("/readyz", Peer::Address(_)) => self.ready().await,
-            _ => Refused::NotFound.into_answer(),
-        }
-    }
-
     /// Whether an RPC would get an answer: an update goes the way that requests take, within its deadline.
     pub async fn ready(&self) -> Answer {
         let face = Arc::clone(&self.face.read());
         match &*face {
             Face::Ready { guard, .. } if guard.probe().await.is_ok() => {
-                respond::text(StatusCode::OK, "ready\n")
+                Answer::text(StatusCode::OK, "ready\n")
             }
             Face::Ready { .. } => {
-                respond::text(StatusCode::SERVICE_UNAVAILABLE, "the store does not take an update in time\n")
+                Answer::text(StatusCode::SERVICE_UNAVAILABLE, "the store does not take an update in time\n")
             }
-            Face::Misconfigured => respond::text(
+            Face::Misconfigured => Answer::text(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "the guard's configuration has faults; `tidegate check` names them\n",
             ),
@@ -198,6 +177,28 @@ impl Service {
     /// µs from this service's start to `instant`.
     fn micros(&self, instant: Instant) -> u64 {
         u64::try_from((instant - self.started).as_micros()).unwrap_or(u64::MAX)
+    }
+}
+
+impl Handler for Service {
+    async fn answer(&self, mut request: Request<Incoming>, peer: Peer, began: Instant) -> Answer {
+        let path = request.uri().path();
+        match (path, peer) {
+            (RPC_PATH, _) if request.method() == Method::POST => {
+                self.counted_rpc(&mut request, peer, began).await
+            }
+            (RPC_PATH, _) => Refused::MethodNotAllowed { allow: "POST" }.into_answer(),
+            ("/healthz" | "/readyz", Peer::Address(_)) if !is_read(request.method()) => {
+                Refused::MethodNotAllowed { allow: "GET, HEAD" }.into_answer()
+            }
+            ("/healthz", Peer::Address(_)) => Answer::text(StatusCode::OK, "ok\n"),
+            ("/readyz", Peer::Address(_)) => self.ready().await,
+            _ => Refused::NotFound.into_answer(),
+        }
+    }
+
+    fn refused_connection(&self) {
+        self.metrics.connections_refused.inc();
     }
 }
 

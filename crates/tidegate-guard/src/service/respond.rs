@@ -54,9 +54,9 @@ impl Refused {
     pub(super) fn into_answer(self) -> Answer {
         let left_unread = matches!(self, Self::TooLarge | Self::Incomplete);
         let mut answer = match self {
-            Self::NotFound => text(StatusCode::NOT_FOUND, "there is nothing here; the RPC is POST /v1/rpc\n"),
+            Self::NotFound => Answer::text(StatusCode::NOT_FOUND, "there is nothing here; the RPC is POST /v1/rpc\n"),
             Self::MethodNotAllowed { allow } => {
-                let mut answer = text(StatusCode::METHOD_NOT_ALLOWED, "this method is not allowed here\n");
+                let mut answer = Answer::text(StatusCode::METHOD_NOT_ALLOWED, "this method is not allowed here\n");
                 answer.response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allow));
                 answer
             }
@@ -117,13 +117,16 @@ fn error(status: StatusCode, body: &ErrorBody) -> Answer {
     Answer { response, left_unread: false }
 }
 
-pub(super) fn text(status: StatusCode, body: &'static str) -> Answer {
-    let mut response = Response::new(Full::new(Bytes::from_static(body.as_bytes())));
-    *response.status_mut() = status;
-    response
-        .headers_mut()
-        .insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
-    Answer { response, left_unread: false }
+impl Answer {
+    /// An answer in plain text.
+    #[must_use]
+    pub fn text(status: StatusCode, body: impl Into<Bytes>) -> Self {
+        let mut response = Response::new(Full::new(body.into()));
+        *response.status_mut() = status;
+        let plain = HeaderValue::from_static("text/plain; charset=utf-8");
+        response.headers_mut().insert(header::CONTENT_TYPE, plain);
+        Self { response, left_unread: false }
+    }
 }
 
 fn json(status: StatusCode, body: Vec<u8>) -> Response<Full<Bytes>> {

@@ -1,7 +1,9 @@
 //! The command line: verbs, the flags that all of them share, and those verbs that need no server.
 
 pub mod call;
+mod demo;
 mod keygen;
+mod store;
 mod verbs;
 
 use std::{ffi::OsString, path::PathBuf};
@@ -10,8 +12,10 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::config::Sources;
 
+pub use demo::{DemoError, demo};
 pub use keygen::KeygenArgs;
 pub(crate) use verbs::consequence;
+pub use store::store;
 pub use verbs::{check, completions, config};
 
 /// What was typed.

@@ -26,7 +26,6 @@ pub(super) fn build(settings: &Settings, faults: &mut Vec<Fault>) -> (Configurat
         max_connections: settings.integer("guard.max_connections"),
         header_timeout_ms: settings.integer("guard.header_timeout_ms"),
         body_timeout_ms: settings.integer("guard.body_timeout_ms"),
-        idle_timeout_ms: settings.integer("guard.idle_timeout_ms"),
         auth_failures_per_second: settings.integer("guard.auth_failures_per_second"),
         shutdown_timeout_ms: settings.integer("guard.shutdown_timeout_ms"),
     };

@@ -76,8 +76,6 @@ pub struct GuardListener {
     pub header_timeout_ms: u64,
     /// A request's body must have arrived within this time.
     pub body_timeout_ms: u64,
-    /// A connection without a request is closed after this time.
-    pub idle_timeout_ms: u64,
     /// Failed authentications that one source may cause in a second before it is refused unread; 0: no bound.
     pub auth_failures_per_second: u64,
     /// How long running requests get when the process stops.

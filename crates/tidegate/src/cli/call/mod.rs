@@ -1,8 +1,11 @@
 //! `tidegate call`: one command to a guard store, with names that people can read.
 
+mod answer;
 mod credentials;
+mod curl;
 mod grammar;
 mod intent;
+mod send;
 
 use std::path::PathBuf;
 
@@ -11,6 +14,7 @@ use tidegate_core::duration;
 
 pub use credentials::{ClientCredentials, ClientError, client_credentials};
 pub use grammar::{BudgetWord, WindowWord};
+pub use send::{SendError, configured_client, send};
 pub use intent::{Call, CallError, Command, Intent, Output, Payload, SetMode, Target};
 
 /// What `tidegate call` takes.

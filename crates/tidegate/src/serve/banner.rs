@@ -1,0 +1,45 @@
+//! What a start says on the standard output: where things are, and what to try next.
+
+use std::net::SocketAddr;
+
+use crate::config::{Configuration, Durability, StoreKind};
+
+pub(super) struct Addresses {
+    pub(super) guard: SocketAddr,
+    pub(super) admin: SocketAddr,
+}
+
+pub(super) fn text(configuration: &Configuration, addresses: &Addresses, first_start: bool) -> String {
+    let store = &configuration.store;
+    let durability = match store.durability {
+        Durability::Fsync => "an acknowledged write is on disk",
+        Durability::Process => "an acknowledged write survives a killed process, not a power loss",
+        Durability::None => "nothing survives a restart",
+    };
+    let kept = match store.kind {
+        StoreKind::Memory => "in memory; nothing survives a restart".to_owned(),
+        _ => format!("in {}; {durability}", store.path.display()),
+    };
+    let scheme = if configuration.listener.tls.is_some() { "https" } else { "http" };
+    let secrets = if first_start {
+        format!("\n  secrets  made now, and kept in {}/secrets.toml (mode 0600)", store.path.display())
+    } else {
+        String::new()
+    };
+    let guard = if configuration.guard.is_ok() {
+        String::new()
+    } else {
+        "\n\n  The guard's configuration has faults: every RPC is answered 503. See `tidegate check`.".to_owned()
+    };
+    format!(
+        "tidegate {version}\n  guard    {scheme}://{guard_address}   POST /v1/rpc, GET /healthz, GET /readyz\n  \
+         admin    http://{admin_address}   GET /metrics\n  store    {kept}{secrets}{guard}\n\n\
+         Try, from this folder:\n  \
+         tidegate call win.hit login:alice 5/1m      may alice try once more? five times a minute\n  \
+         tidegate call kv.set job:42 owner me --ttl 10m --nx\n  \
+         tidegate demo                               a login under attack, a replayed webhook, a greedy client\n",
+        version = env!("CARGO_PKG_VERSION"),
+        guard_address = addresses.guard,
+        admin_address = addresses.admin,
+    )
+}

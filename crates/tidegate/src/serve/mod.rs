@@ -1,0 +1,292 @@
+//! `tidegate serve`: from a configuration to running listeners, and back down in order.
+
+mod admin;
+mod banner;
+mod guard;
+mod metrics;
+mod store;
+
+use std::{
+    io,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use prometheus_client::registry::Registry;
+use thiserror::Error;
+use tidegate_guard::{
+    Metrics,
+    server::{self, Connections, ServerOptions, Shutdown, TlsError},
+    service::{Service, ServiceOptions},
+};
+use tidegate_store_embedded::OpenError;
+use tokio::{
+    net::{TcpListener, UnixListener},
+    signal::unix::{SignalKind, signal},
+    sync::watch,
+    task::JoinSet,
+};
+
+use crate::{
+    config::{self, Configuration, Loaded, Sources},
+    log::LevelHandle,
+    secrets::{self, DataSecrets, SecretsError},
+};
+
+/// Why nothing is served. Everything that was opened is closed again.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// The data directory's secrets.
+    #[error("reading or making the secrets of the data directory")]
+    Secrets(#[from] SecretsError),
+    /// The store.
+    #[error("opening the store")]
+    Store(#[from] OpenError),
+    /// A listener.
+    #[error("listening on {address} ({key})")]
+    Listen {
+        /// The key that names it.
+        key: &'static str,
+        /// Where.
+        address: String,
+        /// Why not.
+        #[source]
+        cause: io::Error,
+    },
+    /// TLS.
+    #[error("offering TLS on guard.listen")]
+    Tls(#[from] TlsError),
+    /// The runtime or its signals.
+    #[error("starting the runtime")]
+    Runtime(#[source] io::Error),
+}
+
+/// Serves until a signal ends it, then answers what was accepted. `sources` gives the configuration anew when
+/// a reload is asked for.
+///
+/// # Errors
+/// Something can't be opened. Nothing was served then.
+pub fn serve(
+    loaded: Loaded,
+    configuration: Configuration,
+    sources: impl Fn() -> Sources + Send + 'static,
+    level: LevelHandle,
+    out: &mut dyn io::Write,
+) -> Result<(), ServeError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(worker_threads())
+        .enable_all()
+        .build()
+        .map_err(ServeError::Runtime)?;
+    runtime.block_on(async {
+        let (mut instance, banner) = Instance::start(loaded, configuration, level).await?;
+        // Whoever reads it may have gone; the server stays.
+        let _ = out.write_all(banner.as_bytes()).and_then(|()| out.flush());
+        instance.run(sources).await?;
+        instance.stop().await;
+        Ok(())
+    })
+}
+
+/// Some people and some collectors of metrics; apart from the guard's, so that neither shuts the other out.
+const ADMIN_CONNECTIONS_MAX: usize = 256;
+
+/// All cores but one, which is left to the kernel's network work, the log's flushes and whoever else is on
+/// the machine: on two cores that costs a third less CPU a request than using both, and answers more of them.
+fn worker_threads() -> usize {
+    std::thread::available_parallelism().map_or(1, |cores| cores.get().saturating_sub(1).max(1))
+}
+
+/// What runs.
+struct Instance {
+    loaded: Loaded,
+    service: Arc<Service>,
+    store: store::OpenStore,
+    metrics: Arc<Metrics>,
+    secrets: Option<DataSecrets>,
+    admin: Arc<admin::Admin>,
+    level: LevelHandle,
+    socket: Option<PathBuf>,
+    shutdown: watch::Sender<bool>,
+    listeners: JoinSet<()>,
+}
+
+impl Instance {
+    async fn start(
+        loaded: Loaded,
+        configuration: Configuration,
+        level: LevelHandle,
+    ) -> Result<(Self, String), ServeError> {
+        let (secrets, first_start) = match data_secrets(&configuration)? {
+            Some((secrets, made)) => (Some(secrets), made),
+            None => (None, false),
+        };
+        // Before the store: an address that is taken shall not cost a recovery.
+        let listener = &configuration.listener;
+        let guard_tcp = listen("guard.listen", listener.listen).await?;
+        let admin_tcp = listen("admin.listen", configuration.admin.listen).await?;
+        let tls = listener.tls.as_ref().map(|tls| server::acceptor(&tls.cert, &tls.key)).transpose()?;
+
+        let mut registry = Registry::default();
+        let metrics = Arc::new(Metrics::register(&mut registry));
+        let store = store::OpenStore::open(&configuration.store)?;
+        metrics::register_store(&mut registry, &store);
+
+        let face = guard::face(&configuration, secrets.as_ref(), &store, &metrics);
+        let options = ServiceOptions {
+            body_timeout: Duration::from_millis(listener.body_timeout_ms),
+            failures_per_second: u32::try_from(listener.auth_failures_per_second).unwrap_or(u32::MAX),
+        };
+        let service = Arc::new(Service::new(face, options, Arc::clone(&metrics)));
+        let admin = Arc::new(admin::Admin::new(
+            registry,
+            &configuration,
+            secrets.as_ref(),
+            Arc::clone(&service),
+            Arc::clone(&metrics),
+        ));
+
+        let mut instance = Self {
+            loaded,
+            service,
+            store,
+            metrics,
+            secrets,
+            admin,
+            level,
+            socket: listener.socket.clone(),
+            shutdown: watch::Sender::new(false),
+            listeners: JoinSet::new(),
+        };
+        let socket = instance.socket.as_deref().map(listen_socket).transpose()?;
+        let addresses = banner::Addresses {
+            guard: guard_tcp.local_addr().unwrap_or(listener.listen),
+            admin: admin_tcp.local_addr().unwrap_or(configuration.admin.listen),
+        };
+        instance.spawn_listeners(&configuration, guard_tcp, tls, socket, admin_tcp);
+        Ok((instance, banner::text(&configuration, &addresses, first_start)))
+    }
+
+    fn spawn_listeners(
+        &mut self,
+        configuration: &Configuration,
+        guard_tcp: TcpListener,
+        tls: Option<tokio_rustls::TlsAcceptor>,
+        socket: Option<UnixListener>,
+        admin_tcp: TcpListener,
+    ) {
+        let listener = &configuration.listener;
+        let options = ServerOptions {
+            connections_max: usize::try_from(listener.max_connections).unwrap_or(usize::MAX >> 4),
+            head_timeout: Duration::from_millis(listener.header_timeout_ms),
+            shutdown_timeout: Duration::from_millis(listener.shutdown_timeout_ms),
+        };
+        let connections = Connections::new(&options);
+        let service = Arc::clone(&self.service);
+        let told: Shutdown = self.shutdown.subscribe();
+        self.listeners.spawn(server::serve_tcp(guard_tcp, tls, service, options, connections.clone(), told));
+        if let Some(socket) = socket {
+            let (service, told) = (Arc::clone(&self.service), self.shutdown.subscribe());
+            self.listeners.spawn(server::serve_unix(socket, service, options, connections, told));
+        }
+        let (admin, told) = (Arc::clone(&self.admin), self.shutdown.subscribe());
+        let options = ServerOptions { connections_max: ADMIN_CONNECTIONS_MAX, ..options };
+        let connections = Connections::new(&options);
+        self.listeners.spawn(server::serve_tcp(admin_tcp, None, admin, options, connections, told));
+    }
+
+    /// Until a signal ends it.
+    async fn run(&mut self, sources: impl Fn() -> Sources) -> Result<(), ServeError> {
+        let on = |kind| signal(kind).map_err(ServeError::Runtime);
+        let (mut terminate, mut interrupt) = (on(SignalKind::terminate())?, on(SignalKind::interrupt())?);
+        let mut hang_up = on(SignalKind::hangup())?;
+        loop {
+            tokio::select! {
+                _ = terminate.recv() => return Ok(()),
+                _ = interrupt.recv() => return Ok(()),
+                _ = hang_up.recv() => self.reload(&sources()),
+            }
+        }
+    }
+
+    /// Takes over what can change without a restart. A faulty configuration changes nothing.
+    fn reload(&mut self, sources: &Sources) {
+        let new = config::load(sources);
+        let change = match config::compare(&self.loaded, &new) {
+            Ok(change) => change,
+            Err(faults) => {
+                for fault in faults {
+                    tracing::error!(kind = "reload-refused", %fault, "the configuration in force stays");
+                }
+                return;
+            }
+        };
+        let configuration = new.regardless();
+        if let Err(error) = self.level.change(&configuration.log.level) {
+            tracing::error!(kind = "reload-refused", %error, "the log level stays");
+        }
+        self.service.replace(guard::face(configuration, self.secrets.as_ref(), &self.store, &self.metrics));
+        self.admin.replace_tokens(configuration, self.secrets.as_ref());
+        let (applied, waiting) = (change.applied.join(", "), change.waiting.join(", "));
+        tracing::info!(kind = "reloaded", applied, waiting_for_a_restart = waiting, "configuration reloaded");
+        self.loaded = new;
+    }
+
+    /// Stops accepting, answers what was accepted, then closes the store.
+    async fn stop(mut self) {
+        tracing::info!(kind = "stopping", "answering what was accepted");
+        // An error means that every listener has ended already.
+        let _ = self.shutdown.send(true);
+        while self.listeners.join_next().await.is_some() {}
+        if let Some(socket) = &self.socket {
+            let _ = std::fs::remove_file(socket);
+        }
+        self.store.shutdown().await;
+        tracing::info!(kind = "stopped", "good bye");
+    }
+}
+
+/// The secrets of the data directory, made if they are not there; none where the configuration gives all.
+fn data_secrets(configuration: &Configuration) -> Result<Option<(DataSecrets, bool)>, SecretsError> {
+    let rules = configuration.guard.as_ref().ok();
+    let all_given = rules.is_some_and(|rules| !rules.secrets.is_empty() && rules.operator_token.is_some())
+        && !configuration.admin.tokens.is_empty();
+    if all_given && configuration.store.kind == config::StoreKind::Memory {
+        return Ok(None);
+    }
+    secrets::read_or_make(&configuration.store.path).map(Some)
+}
+
+async fn listen(key: &'static str, address: SocketAddr) -> Result<TcpListener, ServeError> {
+    let failed = |cause| ServeError::Listen { key, address: address.to_string(), cause };
+    TcpListener::bind(address).await.map_err(failed)
+}
+
+/// Binds the socket with mode 0600, taking the place of one that nobody listens on any more.
+fn listen_socket(path: &Path) -> Result<UnixListener, ServeError> {
+    use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+
+    let failed = |cause| ServeError::Listen { key: "guard.socket", address: path.display().to_string(), cause };
+    let is_socket = std::fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
+    if is_socket && std::os::unix::net::UnixStream::connect(path).is_err() {
+        std::fs::remove_file(path).map_err(failed)?;
+    }
+    // The socket exists from bind on: nobody else may open it in between, so it is made under a name of its
+    // own, closed to others, and moved into place.
+    let fresh = path.with_extension(format!("{}.new", std::process::id()));
+    if path.exists() {
+        return Err(failed(io::ErrorKind::AddrInUse.into()));
+    }
+    let listener = UnixListener::bind(&fresh).map_err(failed)?;
+    let moved = std::fs::set_permissions(&fresh, std::fs::Permissions::from_mode(0o600))
+        .and_then(|()| std::fs::rename(&fresh, path));
+    if moved.is_err() {
+        let _ = std::fs::remove_file(&fresh);
+    }
+    moved.map_err(failed)?;
+    Ok(listener)
+}
+
