@@ -59,7 +59,7 @@ pub enum OpenError {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
     "{file} is damaged at byte {offset}: {what}. Nothing was changed. Restore the directory from a copy, or run \
-     the repair command: it {remedy}"
+     `tidegate store repair`: it {remedy}"
 )]
 pub struct Damage {
     /// The file.

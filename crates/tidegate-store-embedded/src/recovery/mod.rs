@@ -153,6 +153,8 @@ fn prepare(disk: &dyn Disk, survey: &Survey, chain: &Chain) -> Result<Found, Ope
         let size_bytes = survey.segments.get(&number).copied().unwrap_or_default();
         Ok::<_, OpenError>(Segment { number, file, seal: Seal::new(&survey.seed, number), size_bytes })
     };
+    // The last process may have ended between a renaming and making it last.
+    disk.sync_directory().map_err(disk_error(format!("flushing {}", disk.describe(""))))?;
     make_durable(disk, survey, chain)?;
     let (start, tail) = (chain.start, chain.tail);
     let mut next = None;

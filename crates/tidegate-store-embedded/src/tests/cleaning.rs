@@ -1,1 +1,124 @@
-//! x
+//! How much of the disk a store takes up.
+
+use tidegate_store::{Backend, Entry, clock::Clock};
+
+use super::harness::{Harness, SEGMENT_BYTES, batch, now, put};
+use crate::{Durability, testing::Random};
+
+fn disk_bytes_allowed(live_bytes: u64) -> u64 {
+    3 * live_bytes + 6 * SEGMENT_BYTES
+}
+
+#[test]
+fn churn_never_takes_more_than_three_times_the_live_data() {
+    for (rows, durability) in [(10, Durability::Fsync), (300, Durability::Fsync), (300, Durability::Process)]
+    {
+        let mut harness = Harness::new(durability);
+        harness.open().expect("a new store");
+        let mut random = Random::new(rows);
+        let mut most = (0, 0);
+        for _ in 0..4000 {
+            let now_ms = harness.clock.now_ms();
+            harness.commit(batch(&mut random, rows, now_ms)).expect("nothing fails");
+            harness.history.drain(..harness.history.len() - 1);
+            if random.once_in(10) {
+                harness.clock.advance(random.below(200));
+                now(harness.store().sweep(1000)).expect("nothing fails");
+            }
+            let stats = harness.store().stats();
+            let disk_bytes = harness.disk.bytes();
+            assert_eq!(stats.disk_bytes, disk_bytes, "the store knows its files");
+            assert!(
+                disk_bytes <= disk_bytes_allowed(stats.live_bytes),
+                "{disk_bytes} bytes on the disk, {most:?} before, {stats:?}"
+            );
+            most = most.max((disk_bytes, stats.live_bytes));
+        }
+        harness.check(rows).expect("nothing was lost");
+        let stats = harness.store().stats();
+        assert!(stats.written_bytes > 20 * stats.live_bytes, "there was churn: {stats:?}");
+        assert!(
+            stats.copied_bytes < stats.written_bytes / 2,
+            "cleaning wrote less than the batches: {stats:?}"
+        );
+    }
+}
+
+#[test]
+fn the_room_of_expired_rows_comes_back_without_any_write() {
+    let mut harness = Harness::new(Durability::Fsync);
+    harness.open().expect("a new store");
+    let mut after_round = Vec::new();
+    for round in 0..3_u64 {
+        let now_ms = harness.clock.now_ms();
+        for row in 0..500 {
+            let change = put(round * 500 + row, &[7; 60], now_ms + 60_000);
+            harness.commit(vec![change]).expect("nothing fails");
+        }
+        harness.clock.advance(60_000);
+        assert_eq!(now(harness.store().sweep(1000)).expect("nothing fails"), 500, "each is swept once");
+        assert_eq!(now(harness.store().count()).expect("nothing fails"), 0);
+        harness.settle();
+        after_round.push(harness.disk.bytes());
+    }
+    assert!(after_round[0] <= 4 * SEGMENT_BYTES, "{after_round:?}");
+    assert!(after_round.iter().all(|&bytes| bytes <= after_round[0] * 11 / 10), "{after_round:?}");
+}
+
+#[test]
+fn rows_that_never_change_survive_the_churn_of_others() {
+    let mut harness = Harness::new(Durability::Fsync);
+    harness.open().expect("a new store");
+    let now_ms = harness.clock.now_ms();
+    for row in 0..100 {
+        harness.commit(vec![put(row, &[1; 50], now_ms + 30 * 86_400_000)]).expect("nothing fails");
+    }
+    for round in 0..3000_u64 {
+        harness.clock.advance(500);
+        let now_ms = harness.clock.now_ms();
+        harness.commit(vec![put(100 + round % 5, &[2; 50], now_ms + 60_000)]).expect("nothing fails");
+        harness.history.drain(..harness.history.len() - 1);
+    }
+    harness.check(105).expect("nothing was lost");
+    assert_eq!(now(harness.store().sweep(1000)).expect("nothing fails"), 0, "none has expired");
+    harness.disk.kill();
+    harness.open().expect("it is in order");
+    harness.check_reopened(105, 0).expect("nothing was lost");
+}
+
+#[test]
+fn a_quiet_store_writes_nothing() {
+    let mut harness = Harness::new(Durability::Process);
+    harness.open().expect("a new store");
+    let now_ms = harness.clock.now_ms();
+    harness.commit(vec![put(1, &[1], now_ms + 1000)]).expect("nothing fails");
+    for _ in 0..10 {
+        harness.clock.advance(2000);
+        harness.store().tick();
+        now(harness.store().sweep(10)).expect("nothing fails");
+    }
+    let quiet = (harness.disk.calls(), harness.disk.syncs());
+    for _ in 0..10 {
+        harness.clock.advance(2000);
+        harness.store().tick();
+        now(harness.store().sweep(10)).expect("nothing fails");
+    }
+    assert_eq!((harness.disk.calls(), harness.disk.syncs()), quiet);
+}
+
+#[test]
+fn a_sweep_is_bounded_and_removes_expired_rows_only() {
+    let mut harness = Harness::new(Durability::None);
+    harness.open().expect("nothing fails");
+    let now_ms = harness.clock.now_ms();
+    for row in 0..100 {
+        let life_ms = if row < 10 { 30 * 86_400_000 } else { 60_000 };
+        harness.commit(vec![put(row, &[1], now_ms + life_ms)]).expect("nothing fails");
+    }
+    harness.clock.advance(2 * 86_400_000);
+    let swept: Vec<usize> = (0..4).map(|_| now(harness.store().sweep(40)).expect("nothing fails")).collect();
+    assert_eq!(swept, [40, 40, 10, 0]);
+    let (_, left) = harness.read(100).expect("nothing fails");
+    assert_eq!(left.len(), 10);
+    assert!(left.values().all(|entry: &Entry| entry.expires_at_ms == now_ms + 30 * 86_400_000));
+}

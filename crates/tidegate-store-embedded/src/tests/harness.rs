@@ -35,6 +35,8 @@ pub(crate) struct Harness {
     pub(crate) history: Vec<Model>,
     /// The batch that failed last, if none was acknowledged since: it may have happened.
     pub(crate) unsure: Option<Vec<Change>>,
+    /// What the store's clock showed when it was reopened last.
+    pub(crate) reopened_at_ms: u64,
 }
 
 /// Runs a future that never waits, as those of a store without a thread.
@@ -102,6 +104,7 @@ impl Harness {
             store: None,
             history: vec![Model::new()],
             unsure: None,
+            reopened_at_ms: START_MS,
         }
     }
 
@@ -153,6 +156,7 @@ impl Harness {
     /// all. If `back` batches may be lost, any of the last so many states will do. The model follows.
     pub(crate) fn check_reopened(&mut self, rows: u64, back: usize) -> Result<(), String> {
         let (now_ms, found) = self.read(rows).map_err(|error| format!("{error:?}"))?;
+        self.reopened_at_ms = now_ms;
         let with_unsure = self.unsure.take().map(|changes| {
             let mut model = self.present().clone();
             apply(&mut model, &changes);
