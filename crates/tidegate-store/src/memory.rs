@@ -239,6 +239,17 @@ mod tests {
         assert_eq!(table.sweep(69_999, 10), 1);
     }
 
+    #[test]
+    fn a_row_whose_life_was_cut_short_and_extended_again_is_filed_once() {
+        let mut table = Table::new();
+        for expires_at_ms in [100, 50, 1000] {
+            table.put(key(1), entry(expires_at_ms));
+        }
+        assert_eq!(table.sweep(200, 10), 0);
+        assert_eq!(table.queue.len(), 1, "where it was filed before is forgotten");
+        assert_eq!(table.sweep(1000, 10), 1);
+    }
+
     #[derive(Debug, Clone)]
     enum Step {
         Put { number: u32, life_ms: u64 },

@@ -28,6 +28,8 @@ pub struct View<'a> {
     places: &'a [u32],
     undo: Vec<Undo>,
     growth: i64,
+    /// The part of `growth` that was written with [`View::put_beside`].
+    growth_beside: i64,
     fault: Option<Invalid>,
 }
 
@@ -50,13 +52,14 @@ pub(crate) struct Undo {
     place: u32,
     entry: Option<Entry>,
     changed: bool,
+    growth_beside: i64,
 }
 
 impl<'a> View<'a> {
     /// A view of the rows at `places`. `undo` is an empty vector whose room is used; [`View::end`] gives it
     /// back.
     pub(crate) fn new(now_ms: u64, rows: &'a mut [Row], places: &'a [u32], undo: Vec<Undo>) -> Self {
-        Self { now_ms, rows, places, undo, growth: 0, fault: None }
+        Self { now_ms, rows, places, undo, growth: 0, growth_beside: 0, fault: None }
     }
 
     /// The store's clock, in ms since the epoch.
@@ -74,20 +77,31 @@ impl<'a> View<'a> {
     /// Writes the row of the `index`-th key. A value or an expiry out of bounds makes the whole update
     /// [`Invalid`], and nothing of it is written.
     pub fn put(&mut self, index: usize, value: impl Into<Value>, expires_at_ms: u64) {
-        let value = value.into();
+        self.write(index, value.into(), expires_at_ms, false);
+    }
+
+    /// Writes a row that only goes with a change to others, such as the record of an operation.
+    ///
+    /// A store that is full of live entries still takes such rows, as many again as its bound: without them
+    /// the keys that it holds could not go on counting.
+    pub fn put_beside(&mut self, index: usize, value: impl Into<Value>, expires_at_ms: u64) {
+        self.write(index, value.into(), expires_at_ms, true);
+    }
+
+    fn write(&mut self, index: usize, value: Value, expires_at_ms: u64, beside: bool) {
         if value.len() > VALUE_BYTES_MAX {
             self.fault.get_or_insert(Invalid::ValueTooLarge { index, bytes: value.len() });
         } else if expires_at_ms <= self.now_ms || expires_at_ms - self.now_ms > LIFE_MS_MAX {
             self.fault.get_or_insert(Invalid::ExpiryOutOfRange { index });
         } else {
-            self.replace(index, Some(Entry { value, expires_at_ms }));
+            self.replace(index, Some(Entry { value, expires_at_ms }), beside);
         }
     }
 
     /// Removes the row of the `index`-th key.
     pub fn delete(&mut self, index: usize) {
         if self.entry(index).is_some() {
-            self.replace(index, None);
+            self.replace(index, None, false);
         }
     }
 
@@ -103,6 +117,7 @@ impl<'a> View<'a> {
             let undo = self.undo.pop().expect("the loop's condition says that one is left");
             let row = &mut self.rows[undo.place as usize];
             self.growth += live(undo.entry.as_ref(), self.now_ms) - live(row.entry.as_ref(), self.now_ms);
+            self.growth_beside -= undo.growth_beside;
             row.entry = undo.entry;
             row.changed = undo.changed;
         }
@@ -128,19 +143,27 @@ impl<'a> View<'a> {
         self.growth
     }
 
+    /// How many of those only go with a change to others.
+    pub(crate) fn growth_beside(&self) -> i64 {
+        self.growth_beside
+    }
+
     /// Ends the update; what it has written stays.
     pub(crate) fn end(mut self) -> Vec<Undo> {
         self.undo.clear();
         self.undo
     }
 
-    fn replace(&mut self, index: usize, entry: Option<Entry>) {
+    fn replace(&mut self, index: usize, entry: Option<Entry>, beside: bool) {
         let place = self.places[index];
         let row = &mut self.rows[place as usize];
-        self.growth += live(entry.as_ref(), self.now_ms) - live(row.entry.as_ref(), self.now_ms);
+        let growth = live(entry.as_ref(), self.now_ms) - live(row.entry.as_ref(), self.now_ms);
+        let growth_beside = if beside { growth } else { 0 };
+        self.growth += growth;
+        self.growth_beside += growth_beside;
         let before = std::mem::replace(&mut row.entry, entry);
         let changed = std::mem::replace(&mut row.changed, true);
-        self.undo.push(Undo { place, entry: before, changed });
+        self.undo.push(Undo { place, entry: before, changed, growth_beside });
     }
 
     fn entry(&self, index: usize) -> Option<&Entry> {

@@ -58,9 +58,14 @@ impl Bound {
         self.held = rows_held.unwrap_or(self.held);
     }
 
-    /// Whether an update that adds `growth` rows fits into a store that holds `held`.
-    pub(super) fn has_room(&self, held: u64, growth: i64) -> bool {
-        growth <= 0 || held.saturating_add_signed(growth) <= self.entries_max
+    /// Whether an update fits into a store that holds `held`: one that adds `growth` rows, `beside` of which
+    /// only go with a change to others and may take as much room again.
+    pub(super) fn has_room(&self, held: u64, growth: i64, beside: i64) -> bool {
+        let own = growth - beside;
+        let own_fits = own <= 0 || held.saturating_add_signed(own) <= self.entries_max;
+        let beside_fits =
+            beside <= 0 || held.saturating_add_signed(growth) <= self.entries_max.saturating_mul(2);
+        own_fits && beside_fits
     }
 
     /// How many rows must go before `rows` more fit.
@@ -153,7 +158,17 @@ mod tests {
             ("the bound was lowered", 12, 1, false),
         ];
         for (what, held, growth, has_room) in table {
-            assert_eq!(bound.has_room(held, growth), has_room, "{what}");
+            assert_eq!(bound.has_room(held, growth, 0), has_room, "{what}");
+        }
+        let table = [
+            ("a row beside a change to what is held", 10, 1, 1, true),
+            ("the last of them", 19, 1, 1, true),
+            ("one too many of them", 20, 1, 1, false),
+            ("a new row with one beside it", 10, 2, 1, false),
+            ("a new row with one beside it, while there is room", 9, 2, 1, true),
+        ];
+        for (what, held, growth, beside, has_room) in table {
+            assert_eq!(bound.has_room(held, growth, beside), has_room, "{what}");
         }
         for (held, rows, missing) in [(9, 1, 0), (10, 1, 1), (8, 5, 3), (12, 1, 3), (12, 0, 0)] {
             bound.committed(held);

@@ -141,24 +141,25 @@ async fn an_update_whose_caller_has_gone_is_not_run() {
     let (driver, script) = start(options(1000));
     script.says(Says { load_takes: std::time::Duration::from_millis(100), ..Says::default() });
     let ran = Arc::new(AtomicUsize::new(0));
-    let call = || {
+    let call = |name: &'static str| {
         let (driver, ran) = (driver.clone(), ran.clone());
         tokio::spawn(async move {
             driver
-                .update(vec![key("a")], move |_| {
+                .update(vec![key(name)], move |_| {
                     ran.fetch_add(1, Ordering::SeqCst);
                 })
                 .await
         })
     };
-    let (in_the_backend, _) = (call(), settle().await);
-    let waiting = call();
+    let (in_the_backend, _) = (call("a"), settle().await);
+    let waiting = call("b");
     settle().await;
     in_the_backend.abort();
     waiting.abort();
     settle().await;
     assert_eq!(bump(&driver, "a").await, Ok(1));
     assert_eq!(ran.load(Ordering::SeqCst), 0);
+    assert_eq!(script.loaded(), [[key("a")], [key("a")]], "nor are the rows of one that waits loaded");
 }
 
 #[tokio::test(start_paused = true)]

@@ -119,6 +119,24 @@ async fn a_backend_that_is_always_late_is_tried_again() {
     assert_eq!(bump(&driver, "a").await, Ok(1));
 }
 
+/// The backend answers just when the calls that wait behind it are past their deadline.
+#[tokio::test(start_paused = true)]
+async fn late_calls_are_forgotten_when_nobody_waits_for_the_backend() {
+    for head_start_ms in 0..50 {
+        let (driver, script) = start(options(1000));
+        tokio::time::sleep(Duration::from_millis(head_start_ms)).await;
+        script.says(Says { load_takes: DEADLINE, ..Says::default() });
+        let first = call(&driver, "a");
+        settle().await;
+        let waiting: JoinSet<_> = (0..64).map(|_| call(&driver, "a")).collect();
+        waiting.join_all().await;
+        let _ = first.await.unwrap();
+        script.says(Says::default());
+        tokio::time::sleep(2 * DEADLINE).await;
+        assert!(bump(&driver, "a").await.is_ok(), "head start of {head_start_ms} ms");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn healthy_callers_in_any_number_are_never_busy() {
     let (driver, script) = start(options(100_000));
