@@ -144,7 +144,7 @@ impl StepRun<'_, '_, '_> {
     fn record(&mut self, bytes: &[u8]) {
         let expires_at_ms = self.view.now_ms() + OPERATION_LIFE_MS;
         for (place, chunk) in self.plan.record.iter().zip(bytes.chunks(tidegate_store::VALUE_BYTES_MAX)) {
-            self.view.put(*place, Value::from_slice(chunk), expires_at_ms);
+            self.view.put_beside(*place, Value::from_slice(chunk), expires_at_ms);
         }
     }
 

@@ -96,7 +96,7 @@ impl Guard {
     pub async fn probe(&self) -> Result<(), Refusal> {
         let write = |view: &mut tidegate_store::View<'_>| {
             let expires_at_ms = view.now_ms() + PROBE_LIFE_MS;
-            view.put(0, tidegate_store::Value::new(), expires_at_ms);
+            view.put_beside(0, tidegate_store::Value::new(), expires_at_ms);
         };
         self.store.update(vec![Key::of(&[b"probe"])], write).await.map_err(unavailable)
     }

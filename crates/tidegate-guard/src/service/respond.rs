@@ -54,9 +54,12 @@ impl Refused {
     pub(super) fn into_answer(self) -> Answer {
         let left_unread = matches!(self, Self::TooLarge | Self::Incomplete);
         let mut answer = match self {
-            Self::NotFound => Answer::text(StatusCode::NOT_FOUND, "there is nothing here; the RPC is POST /v1/rpc\n"),
+            Self::NotFound => {
+                Answer::text(StatusCode::NOT_FOUND, "there is nothing here; the RPC is POST /v1/rpc\n")
+            }
             Self::MethodNotAllowed { allow } => {
-                let mut answer = Answer::text(StatusCode::METHOD_NOT_ALLOWED, "this method is not allowed here\n");
+                let mut answer =
+                    Answer::text(StatusCode::METHOD_NOT_ALLOWED, "this method is not allowed here\n");
                 answer.response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allow));
                 answer
             }

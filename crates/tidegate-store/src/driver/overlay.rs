@@ -94,9 +94,7 @@ fn run(
             Verdict::Refused(Unavailable::Backend.into())
         }
         (Ok(()), Some(invalid)) => Verdict::Refused(invalid.into()),
-        (Ok(()), None) if bound.has_room(decided.held, view.growth(), view.growth_beside()) => {
-            Verdict::Done
-        },
+        (Ok(()), None) if bound.has_room(decided.held, view.growth(), view.growth_beside()) => Verdict::Done,
         (Ok(()), None) if room == Room::MayBeMade => Verdict::NeedsRoom(view.growth().unsigned_abs()),
         (Ok(()), None) => {
             decided.full += 1;

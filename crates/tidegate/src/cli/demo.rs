@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use thiserror::Error;
 use tidegate_client::{GuardClient, GuardUnavailable, operation_id};
 use tidegate_protocol::{
     identity::{Digest, Purpose},
@@ -9,7 +10,6 @@ use tidegate_protocol::{
     request::{Budget, Command, Fairness, Request, Window},
     response::{CommandResult, Response},
 };
-use thiserror::Error;
 
 /// Why the demo ended early.
 #[derive(Debug, Error)]
@@ -58,7 +58,7 @@ impl Stage<'_> {
         )?;
         let (mut checked, mut by_source, mut by_account) = (0, 0, 0);
         for attempt in 0..24 {
-            match self.attempt(&format!("203.0.113.{}", attempt % 3), "alice").await? {
+            match self.attempt(&format!("203.0.113.{}", attempt / 8), "alice").await? {
                 Attempt::Reserved(_) => checked += 1,
                 Attempt::Denied { by_account: false } => by_source += 1,
                 Attempt::Denied { by_account: true } => by_account += 1,
@@ -90,7 +90,9 @@ impl Stage<'_> {
         for delivery in 1..=5 {
             let claim = Command::claim(self.key("evt_1001"), format!("delivery {delivery}"), 600_000);
             match self.one("replay", "webhooks", claim).await? {
-                CommandResult::Set { written: true, .. } => writeln!(out, "   delivery {delivery}: processed")?,
+                CommandResult::Set { written: true, .. } => {
+                    writeln!(out, "   delivery {delivery}: processed")?
+                }
                 CommandResult::Set { current, .. } => writeln!(
                     out,
                     "   delivery {delivery}: dropped, {} has it",
@@ -127,7 +129,11 @@ impl Stage<'_> {
         if let Some((windows, Some(wait_ms))) = last {
             let used: Vec<String> =
                 windows.iter().map(|window| format!("{} of {}", window.used, window.limit)).collect();
-            writeln!(out, "   the last refusal: used {}; it may come back in {wait_ms} ms.", used.join(" and "))?;
+            writeln!(
+                out,
+                "   the last refusal: used {}; it may come back in {wait_ms} ms.",
+                used.join(" and ")
+            )?;
         }
         Ok(())
     }

@@ -14,8 +14,8 @@ use crate::config::Sources;
 
 pub use demo::{DemoError, demo};
 pub use keygen::KeygenArgs;
-pub(crate) use verbs::consequence;
 pub use store::store;
+pub(crate) use verbs::consequence;
 pub use verbs::{check, completions, config};
 
 /// What was typed.

@@ -48,7 +48,9 @@ fn verification_text(verification: &Verification) -> String {
     let Verification { segments, frames, unpromised_frames, damage, .. } = verification;
     let tail = match unpromised_frames {
         0 => String::new(),
-        frames => format!("{frames} frames at the end were never acknowledged as durable; a start cuts them off\n"),
+        frames => {
+            format!("{frames} frames at the end were never acknowledged as durable; a start cuts them off\n")
+        }
     };
     match damage {
         None => format!("the log is sound: {frames} frames in {segments} segments\n{tail}"),

@@ -117,11 +117,14 @@ impl Access {
         if self.metrics_public && ability == Ability::Read {
             return Ok(());
         }
-        let bearer = headers.get(header::AUTHORIZATION).and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
+        let bearer =
+            headers.get(header::AUTHORIZATION).and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
         let given: [u8; 32] = Sha256::digest(bearer.unwrap_or_default()).into();
         let known = self.tokens.iter().rfind(|token| bool::from(token.sha256.ct_eq(&given)));
         match known {
-            _ if bearer.is_none() => Err((StatusCode::UNAUTHORIZED, "a bearer token is required\n".to_owned())),
+            _ if bearer.is_none() => {
+                Err((StatusCode::UNAUTHORIZED, "a bearer token is required\n".to_owned()))
+            }
             None => Err((StatusCode::UNAUTHORIZED, "the bearer token is not known\n".to_owned())),
             Some(token) if token.abilities.contains(&ability) => Ok(()),
             Some(_) => {

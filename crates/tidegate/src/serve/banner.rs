@@ -29,7 +29,8 @@ pub(super) fn text(configuration: &Configuration, addresses: &Addresses, first_s
     let guard = if configuration.guard.is_ok() {
         String::new()
     } else {
-        "\n\n  The guard's configuration has faults: every RPC is answered 503. See `tidegate check`.".to_owned()
+        "\n\n  The guard's configuration has faults: every RPC is answered 503. See `tidegate check`."
+            .to_owned()
     };
     format!(
         "tidegate {version}\n  guard    {scheme}://{guard_address}   POST /v1/rpc, GET /healthz, GET /readyz\n  \

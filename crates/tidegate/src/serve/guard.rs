@@ -33,7 +33,9 @@ fn keyring(rules: &GuardRules, secrets: Option<&DataSecrets>) -> Option<Keyring>
     let made = secrets.map(|secrets| secrets.guard_secret.clone());
     let secrets = if rules.secrets.is_empty() { made.into_iter().collect() } else { rules.secrets.clone() };
     Keyring::new(&secrets)
-        .inspect_err(|error| tracing::error!(kind = "guard-misconfigured", %error, "every RPC is answered 503"))
+        .inspect_err(
+            |error| tracing::error!(kind = "guard-misconfigured", %error, "every RPC is answered 503"),
+        )
         .ok()
 }
 

@@ -31,7 +31,11 @@ impl Collector for StoreCollector {
         gauge("tidegate_store_entries", "Rows that the store holds", stats.entries)?;
         if let Some(embedded) = self.0.embedded() {
             let stats = embedded.stats();
-            gauge("tidegate_store_live_bytes", "Bytes of the live rows in the log's encoding", stats.live_bytes)?;
+            gauge(
+                "tidegate_store_live_bytes",
+                "Bytes of the live rows in the log's encoding",
+                stats.live_bytes,
+            )?;
             gauge("tidegate_store_log_bytes", "Bytes of the log on disk", stats.log_bytes)?;
             gauge("tidegate_store_log_segments", "Segments of the log on disk", stats.segments)?;
         }
@@ -44,7 +48,11 @@ impl Collector for StoreCollector {
         counter("tidegate_store_busy", "Calls refused since too many were running", stats.busy)?;
         counter("tidegate_store_deadline", "Calls that were not answered in time", stats.deadline)?;
         counter("tidegate_store_full", "New keys refused since the store was full", stats.full)?;
-        counter("tidegate_store_backend_failures", "Calls to the backend that failed", stats.backend_failures)?;
+        counter(
+            "tidegate_store_backend_failures",
+            "Calls to the backend that failed",
+            stats.backend_failures,
+        )?;
         counter("tidegate_store_swept", "Expired rows that were removed", stats.swept)?;
         if let Some(embedded) = self.0.embedded() {
             let stats = embedded.stats();

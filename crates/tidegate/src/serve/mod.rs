@@ -269,7 +269,8 @@ async fn listen(key: &'static str, address: SocketAddr) -> Result<TcpListener, S
 fn listen_socket(path: &Path) -> Result<UnixListener, ServeError> {
     use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 
-    let failed = |cause| ServeError::Listen { key: "guard.socket", address: path.display().to_string(), cause };
+    let failed =
+        |cause| ServeError::Listen { key: "guard.socket", address: path.display().to_string(), cause };
     let is_socket = std::fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
     if is_socket && std::os::unix::net::UnixStream::connect(path).is_err() {
         std::fs::remove_file(path).map_err(failed)?;
@@ -289,4 +290,3 @@ fn listen_socket(path: &Path) -> Result<UnixListener, ServeError> {
     moved.map_err(failed)?;
     Ok(listener)
 }
-

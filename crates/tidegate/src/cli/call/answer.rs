@@ -11,14 +11,25 @@ use tidegate_protocol::response::{
 use super::{Command, Payload};
 use crate::process::{EXIT_DENIED, EXIT_ERROR, EXIT_GOOD};
 
-/// 0: done or allowed; 1: denied; 2: refused, failed, or no guard store.
+/// 0: done or allowed; 1: denied, not written or not refunded; 2: failed, or no answer of a guard store.
 pub(super) fn exit_code(raw: &RawAnswer) -> u8 {
     match read(raw) {
         Ok(response) if response.steps.iter().any(|step| step.status == Status::Failed) => EXIT_ERROR,
-        Ok(response) if response.denied => EXIT_DENIED,
+        Ok(response) if response.denied || response.steps.iter().any(was_refused) => EXIT_DENIED,
         Ok(_) => EXIT_GOOD,
         Err(_) => EXIT_ERROR,
     }
+}
+
+/// Whether a claim was lost or a refund was not given: to a script that is a no.
+fn was_refused(step: &StepResult) -> bool {
+    let refused = |result: &CommandResult| {
+        matches!(
+            result,
+            CommandResult::Set { written: false, .. } | CommandResult::Refund { refunded: false, .. }
+        )
+    };
+    step.results.iter().any(refused)
 }
 
 /// The verdict, what it rests on, and when to come back.
@@ -190,7 +201,7 @@ mod tests {
                 "waiting can't help",
             ),
             (step("ok", r#"{"value":"a","ttl_ms":10}"#), EXIT_GOOD, "a\n"),
-            (step("ok", r#"{"written":false,"current":"b"}"#), EXIT_GOOD, "it holds \"b\""),
+            (step("ok", r#"{"written":false,"current":"b"}"#), EXIT_DENIED, "it holds \"b\""),
         ];
         for (body, code, said) in table {
             let answer = raw(200, &body);

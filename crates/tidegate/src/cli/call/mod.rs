@@ -14,8 +14,8 @@ use tidegate_core::duration;
 
 pub use credentials::{ClientCredentials, ClientError, client_credentials};
 pub use grammar::{BudgetWord, WindowWord};
-pub use send::{SendError, configured_client, send};
 pub use intent::{Call, CallError, Command, Intent, Output, Payload, SetMode, Target};
+pub use send::{SendError, configured_client, send};
 
 /// What `tidegate call` takes.
 #[derive(Debug, Clone, Args)]
@@ -194,7 +194,7 @@ Examples:
   tidegate call win.hit login:alice 5/1m --curl     the same for curl
 
 Partitions, keys and identities are hashed before they are sent. Spans are whole numbers with ms, s, m, h or d.
-Exit codes: 0 allowed, 1 denied, 2 no answer.";
+Exit codes: 0 done or allowed, 1 denied, not written or not refunded, 2 no answer.";
 
 #[cfg(test)]
 mod tests;

@@ -12,8 +12,8 @@ use tidegate_protocol::{
 use tidegate_store::clock::wall_ms;
 
 use super::{
-    AlgorithmWord, Call, ClientCredentials, ClientError, Command, Intent, Output, Payload, SetMode, Target, answer,
-    client_credentials, curl,
+    AlgorithmWord, Call, ClientCredentials, ClientError, Command, Intent, Output, Payload, SetMode, Target,
+    answer, client_credentials, curl,
 };
 use crate::{config::Loaded, process::EXIT_GOOD};
 
