@@ -10,7 +10,7 @@ use std::{
     },
 };
 
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 use thiserror::Error;
 use tidegate_store::{BackendError, Change, Entry, Key, NewState, VALUE_BYTES_MAX, Value, clock::Clock};
 use tracing::{error, warn};
@@ -20,7 +20,7 @@ use crate::{
     cleaner::Cleaner,
     disk::{Disk, Guard},
     error::disk_error,
-    format::{FrameKind, encode_delete, encode_put},
+    format::{FrameKind, encode_delete, encode_put, record_bytes},
     log::Log,
     recovery::{Checksums, lock, recover},
     rows::{Name, OutOfSlots, Rows},
@@ -32,6 +32,10 @@ const ADVANCE_STEPS: usize = 1024;
 const ADVANCE_STEPS_A_LOAD: usize = 128;
 /// How long the disk may lag behind under [`Durability::Process`].
 const FLUSH_EVERY_MS: u64 = 1000;
+/// What a record's two lengths take up at most.
+const VARINTS_BYTES_MAX: u64 = 20;
+/// More than a frame's header, an end frame, and a frame of all secrets take up.
+const CONTROL_BYTES_MAX: u64 = 4096;
 
 /// An open store.
 #[derive(Debug)]
@@ -44,6 +48,8 @@ pub(crate) struct Engine {
     rows: Mutex<Rows>,
     /// Nothing without durability.
     writer: Option<Mutex<Writer>>,
+    /// Told of every step towards the next segment.
+    prepared: Condvar,
     /// Set once a flush has failed: from then on nothing is answered.
     failure: OnceLock<Arc<Failure>>,
     /// Whether rows were removed at an instant that the log does not know yet.
@@ -112,6 +118,7 @@ impl Engine {
             tag,
             rows: Mutex::new(rows),
             writer,
+            prepared: Condvar::new(),
             failure: OnceLock::new(),
             swept: AtomicBool::new(false),
             _guard: guard,
@@ -140,6 +147,10 @@ impl Engine {
             return self.apply(changes, 0).map(|()| 0);
         };
         let mut writer = writer.lock();
+        let bytes_max = bytes_max(changes);
+        while writer.log.must_wait(bytes_max) {
+            self.prepared.wait(&mut writer);
+        }
         let log = &mut writer.log;
         let payload = log.payload();
         for change in changes {
@@ -190,10 +201,15 @@ impl Engine {
         let Some(writer) = self.writer.as_ref().filter(|_| self.failure.get().is_none()) else {
             return false;
         };
+        let step = writer.lock().log.begin_step();
+        // Without the lock: it may take milliseconds, and others may write meanwhile.
+        let prepared = step.map(|step| step.run());
         let live_bytes = self.rows.lock().live_bytes();
         let mut writer = writer.lock();
+        let prepared = prepared.map_or(Ok(()), |stepped| writer.log.end_step(stepped));
+        self.prepared.notify_all();
         let now_ms = self.clock.now_ms();
-        let stepped = writer.step(&self.rows, live_bytes, now_ms, written_bytes);
+        let stepped = prepared.and_then(|()| writer.step(&self.rows, live_bytes, now_ms, written_bytes));
         writer.note(&stepped);
         stepped.is_ok_and(|more| more)
     }
@@ -254,7 +270,9 @@ impl Engine {
             }
             writer.flushed_at_ms = now_ms;
             let told = writer.tell(now_ms, self.swept.swap(false, Ordering::Relaxed));
-            writer.note(&told);
+            if told.is_err() {
+                writer.note(&told);
+            }
             if !writer.log.has_unflushed() {
                 return;
             }
@@ -313,9 +331,6 @@ impl Writer {
         now_ms: u64,
         written_bytes: u64,
     ) -> io::Result<bool> {
-        if self.log.wants_next() {
-            self.log.prepare_next()?;
-        }
         if self.cleaner.wants_step(&self.log, live_bytes) {
             self.cleaner.step(&mut self.log, rows, now_ms, written_bytes)?;
         }
@@ -354,6 +369,15 @@ impl Writer {
 fn open_directory(options: &Options) -> Result<Arc<dyn Disk>, OpenError> {
     let disk = RealDisk::create(&options.path);
     Ok(Arc::new(disk.map_err(disk_error(format!("making the directory {}", options.path.display())))?))
+}
+
+/// More than the changes take up in the log.
+fn bytes_max(changes: &[Change]) -> u64 {
+    let of_one = |change: &Change| match &change.state {
+        NewState::Put(entry) => record_bytes(entry.value.len()) + VARINTS_BYTES_MAX,
+        NewState::Deleted => record_bytes(0),
+    };
+    changes.iter().map(of_one).sum::<u64>() + CONTROL_BYTES_MAX
 }
 
 fn check_sizes(changes: &[Change]) -> Result<(), BackendError> {

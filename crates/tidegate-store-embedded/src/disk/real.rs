@@ -71,7 +71,13 @@ impl Disk for RealDisk {
 
     fn lock(&self) -> Result<Box<dyn Guard>, LockError> {
         let path = self.at(LOCK_FILE);
-        let options = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
+        let options = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(OWNER_ONLY)
+            .open(path);
         let mut file = options.map_err(LockError::Failed)?;
         match file.try_lock() {
             Ok(()) => {}

@@ -35,6 +35,8 @@ pub(crate) struct Log {
     /// The next segment, once it is ready.
     next: Option<Segment>,
     preparation: Option<Preparation>,
+    /// Whether a step towards it is being done by somebody.
+    preparing: bool,
     /// Segments that were left, oldest first.
     sealed: VecDeque<Sealed>,
     /// Segments that were left and not flushed since.
@@ -116,6 +118,7 @@ impl Log {
             position: found.position,
             next: found.next,
             preparation: None,
+            preparing: false,
             sealed: found.sealed,
             unflushed: Vec::new(),
             spares: Spares::new(found.garbage),
@@ -294,12 +297,10 @@ impl Log {
     }
 
     fn change_segment(&mut self, now_ms: u64) -> io::Result<()> {
-        while self.next.is_none() {
-            self.prepare_next()?;
-        }
+        self.prepare_now()?;
         self.control.start();
         self.write_control(FrameKind::End, now_ms)?;
-        let next = self.next.take().expect("the loop above ends when it is there");
+        let next = self.next.take().expect("it was made just above, if it was not there");
         let left = std::mem::replace(&mut self.current, next);
         self.sealed.push_back(Sealed { number: left.number, size_bytes: left.size_bytes });
         self.unflushed.push((left.number, left.file));

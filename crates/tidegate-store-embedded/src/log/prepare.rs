@@ -6,7 +6,7 @@ use std::{io, sync::Arc};
 use super::{Log, Segment};
 use crate::{
     disk::{Disk, DiskFile},
-    format::{HEADER_BYTES, Seal, SegmentHeader, StoreSeed, segment_name},
+    format::{Seal, SegmentHeader, StoreSeed, segment_name},
 };
 
 /// A segment that is being made keeps this name until it is whole.
@@ -23,36 +23,102 @@ pub(crate) struct Preparation {
     ready_bytes: u64,
 }
 
+/// One bounded step towards the next segment, to be done perhaps without holding the log.
+#[derive(Debug)]
+pub(crate) struct Step {
+    disk: Arc<dyn Disk>,
+    header: SegmentHeader,
+    segment_bytes: u64,
+    from: From,
+}
+
+/// What a segment is made from.
+#[derive(Debug)]
+enum From {
+    Spare(String),
+    Nothing,
+    Begun(Preparation),
+}
+
+/// What a step came to.
+#[derive(Debug)]
+pub(crate) enum Stepped {
+    Begun(Preparation),
+    Ready(Segment),
+}
+
 impl Log {
-    /// Whether it is time to do a step of [`Log::prepare_next`].
-    pub(crate) fn wants_next(&self) -> bool {
-        self.next.is_none() && self.position * BEGIN_AT.1 >= self.segment_bytes * BEGIN_AT.0
+    /// The next step towards the next segment, if it is time for one. [`Log::end_step`] has to follow.
+    pub(crate) fn begin_step(&mut self) -> Option<Step> {
+        self.wants_next().then(|| self.step())
     }
 
-    /// Does one bounded step towards the next segment.
+    /// Whether it is time to do a step.
+    pub(crate) fn wants_next(&self) -> bool {
+        let time = self.position * BEGIN_AT.1 >= self.segment_bytes * BEGIN_AT.0;
+        time && self.next.is_none() && !self.preparing
+    }
+
+    /// Takes what the step came to.
     ///
     /// # Errors
-    /// The disk failed; the next call starts again.
-    pub(crate) fn prepare_next(&mut self) -> io::Result<()> {
-        let header = SegmentHeader { seed: self.seed, number: self.current.number + 1 };
-        if self.preparation.is_none()
-            && let Some(spare) = self.spares.take(self.segment_bytes)
-        {
-            let file = self.disk.open(&spare)?;
-            self.next = Some(finish(&*self.disk, &spare, file, header, self.segment_bytes)?);
-            return Ok(());
+    /// The disk failed, and the next step starts again.
+    pub(crate) fn end_step(&mut self, stepped: io::Result<Stepped>) -> io::Result<()> {
+        self.preparing = false;
+        match stepped? {
+            Stepped::Begun(preparation) => self.preparation = Some(preparation),
+            Stepped::Ready(segment) => self.next = Some(segment),
         }
-        let preparation = match self.preparation.take() {
-            Some(preparation) => preparation,
-            None => Preparation { file: self.disk.create(UNFINISHED)?, ready_bytes: 0 },
+        Ok(())
+    }
+
+    /// Whether a batch of up to so many bytes has to wait for the end of a step.
+    pub(crate) fn must_wait(&self, bytes_max: u64) -> bool {
+        self.preparing && self.next.is_none() && self.position + bytes_max > self.segment_bytes
+    }
+
+    /// Makes the next segment at once.
+    pub(super) fn prepare_now(&mut self) -> io::Result<()> {
+        if self.preparing {
+            return Err(io::Error::other("the next segment is being made elsewhere"));
+        }
+        while self.next.is_none() {
+            let step = self.step();
+            self.end_step(step.run())?;
+        }
+        Ok(())
+    }
+
+    fn step(&mut self) -> Step {
+        self.preparing = true;
+        let from = match self.preparation.take() {
+            Some(preparation) => From::Begun(preparation),
+            None => self.spares.take(self.segment_bytes).map_or(From::Nothing, From::Spare),
+        };
+        let header = SegmentHeader { seed: self.seed, number: self.current.number + 1 };
+        Step { disk: Arc::clone(&self.disk), header, segment_bytes: self.segment_bytes, from }
+    }
+}
+
+impl Step {
+    /// Does it.
+    ///
+    /// # Errors
+    /// The disk failed.
+    pub(crate) fn run(self) -> io::Result<Stepped> {
+        let preparation = match self.from {
+            From::Spare(name) => {
+                let file = self.disk.open(&name)?;
+                return finish(&*self.disk, &name, file, self.header, self.segment_bytes).map(Stepped::Ready);
+            }
+            From::Nothing => Preparation { file: self.disk.create(UNFINISHED)?, ready_bytes: 0 },
+            From::Begun(preparation) => preparation,
         };
         let preparation = preparation.step(self.segment_bytes)?;
         if preparation.ready_bytes < self.segment_bytes {
-            self.preparation = Some(preparation);
-        } else {
-            self.next = Some(finish(&*self.disk, UNFINISHED, preparation.file, header, self.segment_bytes)?);
+            return Ok(Stepped::Begun(preparation));
         }
-        Ok(())
+        finish(&*self.disk, UNFINISHED, preparation.file, self.header, self.segment_bytes).map(Stepped::Ready)
     }
 }
 
@@ -91,7 +157,6 @@ fn finish(
     header: SegmentHeader,
     size_bytes: u64,
 ) -> io::Result<Segment> {
-    const { assert!(HEADER_BYTES == 512) };
     file.write_at(&header.to_bytes(), 0)?;
     file.sync_data()?;
     disk.rename(name, &segment_name(header.number))?;

@@ -13,12 +13,12 @@ use tracing::{info, warn};
 pub(crate) use build::build;
 pub use repair::{Repair, RepairStep, Verification, repair, repair_disk, verify, verify_disk};
 pub(crate) use scan::Checksums;
-use walk::{Chain, Survey, damage, walk};
+use walk::{Chain, Survey, converge, damage, walk};
 
 use crate::{
     disk::{Disk, Guard, LockError},
     error::{DamageKind, OpenError, disk_error},
-    format::{FrameHeader, HEADER_BYTES, Seal, Secrets, SegmentHeader, segment_name},
+    format::{HEADER_BYTES, Seal, Secrets, SegmentHeader, segment_name},
     log::{Found, Sealed, Segment, UNFINISHED, first_segment},
     rows::Rows,
 };
@@ -62,28 +62,13 @@ fn read(
     clock: &dyn Clock,
     checksums: Checksums,
 ) -> Result<(Chain, Rows), OpenError> {
-    let mut start = survey.start();
-    let mut now_ms = survey.newest.map_or(0, |newest: FrameHeader| newest.now_ms);
-    // Each time around begins further back or ends; a log that was forged might go on for ever.
-    for _ in 0..survey.segments.len() * 2 + 2 {
-        let built = build(now_ms.max(clock.now_ms()), |visit| walk(disk, survey, start, checksums, visit));
-        let (chain, rows) = match built {
-            Ok(built) => built,
-            Err(stop) => {
-                start = stop.earlier_start(survey).ok_or(stop).map_err(|stop| stop.into_error(disk))?;
-                continue;
-            }
-        };
-        let rows = rows.map_err(|place| damage(disk, place.segment, place.offset, DamageKind::Records))?;
-        if chain.oldest_segment() == start && chain.now_ms() == now_ms {
-            clock.advance_to(now_ms);
-            return Ok((chain, rows));
-        }
-        // The newest frame that was found is not part of the log; the newest that is knows better.
-        start = chain.oldest_segment();
-        now_ms = chain.now_ms();
-    }
-    Err(damage(disk, start, 0, DamageKind::Frame).into())
+    let (chain, rows) = converge(survey, |start, now_ms| {
+        build(now_ms.max(clock.now_ms()), |visit| walk(disk, survey, start, checksums, visit))
+    })
+    .map_err(|stop| stop.into_error(disk))?;
+    let rows = rows.map_err(|place| damage(disk, place.segment, place.offset, DamageKind::Records))?;
+    clock.advance_to(chain.now_ms());
+    Ok((chain, rows))
 }
 
 /// Keeps other processes out of the store until the answer is dropped.

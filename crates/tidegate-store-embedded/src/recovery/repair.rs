@@ -5,7 +5,7 @@ use std::{io, path::Path, sync::Arc};
 use super::{
     lock,
     scan::Checksums,
-    walk::{Broken, Chain, Loaded, Stop, Survey, read, walk},
+    walk::{Broken, Chain, Loaded, Stop, Survey, converge, read, walk},
 };
 use crate::{
     disk::{Disk, RealDisk},
@@ -78,7 +78,7 @@ pub fn verify(path: &Path) -> Result<Verification, OpenError> {
 pub fn verify_disk(disk: &dyn Disk) -> Result<Verification, OpenError> {
     let _guard = lock(disk)?;
     let Some(survey) = Survey::of(disk)? else { return Err(no_store(disk)) };
-    let (chain, broken) = match inspect(disk, &survey, survey.start()) {
+    let (chain, broken) = match inspect(disk, &survey, None) {
         Ok(chain) => (chain, None),
         Err(Stop::Broken(broken)) => (broken.before.clone(), Some(broken)),
         Err(Stop::Error(error)) => return Err(error),
@@ -111,10 +111,9 @@ pub fn repair_disk(disk: &dyn Disk) -> Result<Repair, OpenError> {
     let mut moved_start = None;
     loop {
         let Some(survey) = Survey::of(disk)? else { return Err(no_store(disk)) };
-        let start = moved_start.unwrap_or_else(|| survey.start());
-        let broken = match inspect(disk, &survey, start) {
+        let broken = match inspect(disk, &survey, moved_start) {
             Ok(chain) => {
-                if moved_start.is_some() {
+                if let Some(start) = moved_start {
                     mark(disk, &survey, &chain, (chain.tail, chain.tail_offset), chain.lsn() + 1)?;
                     let file = disk.describe(&segment_name(start));
                     repair.steps.push(RepairStep::StartMoved { file });
@@ -124,6 +123,7 @@ pub fn repair_disk(disk: &dyn Disk) -> Result<Repair, OpenError> {
             Err(Stop::Broken(broken)) => broken,
             Err(Stop::Error(error)) => return Err(error),
         };
+        let start = broken.before.start;
         let next = survey.segments.range(start.saturating_add(1)..).next();
         match (broken.what, next) {
             (DamageKind::Header, _) => repair.steps.push(restore_header(disk, &survey, broken.number)?),
@@ -150,33 +150,21 @@ fn no_store(disk: &dyn Disk) -> OpenError {
     ))
 }
 
-/// Walks the log and reads every record.
-fn inspect(disk: &dyn Disk, survey: &Survey, start: u32) -> Result<Chain, Stop> {
-    match inspect_from(disk, survey, start) {
-        Err(stop) => match stop.earlier_start(survey) {
-            // What stopped the walk further back is of no interest if it is not the same.
-            Some(earlier) => inspect_from(disk, survey, earlier).or(Err(stop)),
-            None => Err(stop),
-        },
-        chain => chain,
-    }
-}
-
-fn inspect_from(disk: &dyn Disk, survey: &Survey, start: u32) -> Result<Chain, Stop> {
-    let mut no_sense = None;
-    let chain = walk(disk, survey, start, Checksums::default(), |segment| {
-        let bad = first_without_sense(&segment).map(|offset| (segment.number, offset));
-        no_sense = no_sense.take().or(bad);
-    })?;
+/// Walks the log, from `start` on if that is given, and reads every record.
+fn inspect(disk: &dyn Disk, survey: &Survey, start: Option<u32>) -> Result<Chain, Stop> {
+    let read = |start, _| {
+        let mut no_sense = None;
+        let chain = walk(disk, survey, start, Checksums::default(), |segment| {
+            let bad = first_without_sense(&segment).map(|offset| (segment.number, offset));
+            no_sense = no_sense.take().or(bad);
+        })?;
+        Ok((chain, no_sense))
+    };
+    let (chain, no_sense) = start.map_or_else(|| converge(survey, read), |start| read(start, 0))?;
     let Some((number, offset)) = no_sense else { return Ok(chain) };
-    let before = before(disk, survey, start, (number, offset))?;
-    Err(Stop::Broken(Broken {
-        number,
-        offset,
-        what: DamageKind::Records,
-        before,
-        later: chain.dropped.unwrap_or_default(),
-    }))
+    let before = before(disk, survey, chain.start, (number, offset))?;
+    let later = chain.dropped.unwrap_or_default();
+    Err(Stop::Broken(Box::new(Broken { number, offset, what: DamageKind::Records, before, later })))
 }
 
 fn first_without_sense(segment: &Arc<Loaded>) -> Option<usize> {

@@ -56,7 +56,7 @@ pub(crate) struct Chain {
 #[derive(Debug)]
 pub(crate) enum Stop {
     Error(OpenError),
-    Broken(Broken),
+    Broken(Box<Broken>),
 }
 
 /// Where a log is damaged, and what was read before.
@@ -169,7 +169,7 @@ impl Chain {
     }
 
     fn broken(self, number: u32, offset: usize, what: DamageKind, later: Later) -> Stop {
-        Stop::Broken(Broken { number, offset, what, before: self, later })
+        Stop::Broken(Box::new(Broken { number, offset, what, before: self, later }))
     }
 }
 
@@ -183,11 +183,9 @@ impl Stop {
     /// Where else the log may begin, if no frame was read where it should: whoever said so may have been lost
     /// with those frames.
     pub(crate) fn earlier_start(&self, survey: &Survey) -> Option<u32> {
-        let Self::Broken(Broken { what: DamageKind::Frame, before: Chain { last: None, start, .. }, .. }) =
-            self
-        else {
-            return None;
-        };
+        let Self::Broken(broken) = self else { return None };
+        let unread = broken.what == DamageKind::Frame && broken.before.last.is_none();
+        let start = Some(broken.before.start).filter(|_| unread)?;
         start.checked_sub(1).filter(|earlier| survey.segments.contains_key(earlier))
     }
 
@@ -203,6 +201,39 @@ impl From<OpenError> for Stop {
     fn from(error: OpenError) -> Self {
         Self::Error(error)
     }
+}
+
+/// Has the log walked from where it says itself that it begins. The newest frame that was found may not be a
+/// part of it, and then the newest that is knows better; `act` is told where to start, and the last instant.
+pub(crate) fn converge<T>(
+    survey: &Survey,
+    mut act: impl FnMut(u32, u64) -> Result<(Chain, T), Stop>,
+) -> Result<(Chain, T), Stop> {
+    let mut start = survey.start();
+    let mut now_ms = survey.newest.map_or(0, |newest| newest.now_ms);
+    let mut first_stop = None;
+    // It begins further back each time, but in a log that was forged.
+    for _ in 0..survey.segments.len() * 2 + 2 {
+        match act(start, now_ms) {
+            Ok((chain, done)) => {
+                if chain.oldest_segment() == start && chain.now_ms() == now_ms {
+                    return Ok((chain, done));
+                }
+                start = chain.oldest_segment();
+                now_ms = chain.now_ms();
+            }
+            Err(stop) => match stop.earlier_start(survey) {
+                Some(earlier) => {
+                    start = earlier;
+                    first_stop.get_or_insert(stop);
+                }
+                // What stops the walk further back than the log goes is of no interest.
+                None => return Err(first_stop.unwrap_or(stop)),
+            },
+        }
+    }
+    let nowhere = || Chain::starting_at(start).broken(start, 0, DamageKind::Frame, Later::default());
+    Err(first_stop.unwrap_or_else(nowhere))
 }
 
 /// Walks from segment `start` on; hands every segment to `visit`, as far as it is good.

@@ -141,7 +141,6 @@ impl Rows {
 }
 
 /// In which partition a row belongs.
-#[expect(clippy::cast_possible_truncation, reason = "the remainder is small")]
 pub(crate) fn partition_of(name: &Name) -> usize {
     (name.key.hash_bits() >> 50) as usize % PARTITIONS
 }

@@ -168,7 +168,6 @@ fn new_row(
 }
 
 /// The table's own hash bits are the lowest and the highest seven; these are others.
-#[expect(clippy::cast_possible_truncation, reason = "the remainder is small")]
 const fn table_of(hash: u64) -> usize {
     (hash >> 40) as usize % TABLES
 }

@@ -1,6 +1,6 @@
 //! Logs that are not what was written: what is cut, what is refused, and what a repair makes of it.
 
-use super::harness::{Harness, SEGMENT_BYTES, START_MS, options, put};
+use super::harness::{Harness, START_MS, options, put};
 use crate::{
     DamageKind, Durability, EmbeddedBackend, OpenError, RepairStep, repair_disk, testing::SimulatedDisk,
     verify_disk,
@@ -179,14 +179,15 @@ fn every_flipped_bit_is_noticed_or_harmless() {
     let (_, end) = last_frame(&good, "0000000004.log");
     for number in 1..=4 {
         let name = format!("{number:010}.log");
-        for byte in (0..SEGMENT_BYTES as usize).step_by(13) {
+        let size_bytes = good.content(&name).expect("it is there").len();
+        for byte in (0..size_bytes).step_by(13) {
             let disk = good.copy();
             flip(&disk, &name, byte);
             match open(&harness, &disk) {
                 Err(OpenError::Damaged(_) | OpenError::Version { .. }) => {}
                 Err(other) => panic!("{name} byte {byte}: {other}"),
                 Ok(rows) if number == 4 && byte < end => {
-                    assert!(rows >= ROWS - 1, "{name} byte {byte}: {rows}")
+                    assert!(rows >= ROWS - 1, "{name} byte {byte}: {rows}");
                 }
                 Ok(rows) => assert_eq!(rows, ROWS, "{name} byte {byte}"),
             }
@@ -225,7 +226,7 @@ fn what_a_recycled_file_held_before_is_nothing() {
     for round in 0..400_u64 {
         harness.commit(vec![put(round % 4, &[7; 100], START_MS + 1_000_000)]).expect("nothing fails");
     }
-    assert!(harness.store().stats().copied_bytes > 0, "files are used again by now");
+    assert!(harness.disk.names().len() <= 6, "files are used again by now");
     for round in 0..30_u64 {
         harness.commit(vec![put(round % 4, &[8; 100], START_MS + 1_000_000)]).expect("nothing fails");
         harness.disk.kill();

@@ -30,6 +30,7 @@ pub(crate) struct Harness {
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) durability: Durability,
     pub(crate) checksums: Checksums,
+    pub(crate) segment_bytes: u64,
     pub(crate) store: Option<EmbeddedBackend>,
     /// After every acknowledged batch; the last is the present.
     pub(crate) history: Vec<Model>,
@@ -101,6 +102,7 @@ impl Harness {
             clock: Arc::new(ManualClock::at(START_MS)),
             durability,
             checksums: Checksums::default(),
+            segment_bytes: SEGMENT_BYTES,
             store: None,
             history: vec![Model::new()],
             unsure: None,
@@ -114,7 +116,10 @@ impl Harness {
 
     pub(crate) fn open(&mut self) -> Result<(), OpenError> {
         self.store = None;
-        let options = options(&self.disk, Arc::clone(&self.clock) as _, self.durability);
+        let options = Options {
+            segment_bytes: self.segment_bytes,
+            ..options(&self.disk, Arc::clone(&self.clock) as _, self.durability)
+        };
         self.store = Some(EmbeddedBackend::open_with(&options, self.checksums)?);
         Ok(())
     }
