@@ -119,7 +119,8 @@ impl Server {
 
     /// The sum of a Tidegate metric over its labels, if it is published.
     pub(crate) fn metric(&self, name: &str) -> Option<f64> {
-        let text = http_get(self.metrics?, "/metrics").ok()?;
+        let authorization = format!("authorization: Bearer {}\r\n", self.admin_token()?);
+        let text = http_get(self.metrics?, "/metrics", &authorization).ok()?;
         let samples = text.lines().filter_map(|line| {
             let (series, value) = line.rsplit_once(' ')?;
             (series.split('{').next() == Some(name)).then(|| value.parse::<f64>().ok())?
@@ -127,10 +128,17 @@ impl Server {
         samples.reduce(|sum, value| sum + value)
     }
 
+    /// What the server made for itself at its first start.
+    fn admin_token(&self) -> Option<String> {
+        let secrets = fs::read_to_string(self.folder.path().join("data/secrets.toml")).ok()?;
+        let token = secrets.lines().find_map(|line| line.strip_prefix("admin_token = "))?;
+        Some(token.trim_matches('"').to_owned())
+    }
+
     fn wait_until_ready(&mut self) -> Result<Duration> {
         let (address, tidegate) = (self.address, self.system.is_tidegate());
         self.process.wait_until(START_PATIENCE, || match tidegate {
-            true => http_get(address, "/readyz").is_ok_and(|answer| answer.starts_with("HTTP/1.1 200 ")),
+            true => http_get(address, "/readyz", "").is_ok_and(|answer| answer.starts_with("HTTP/1.1 200 ")),
             false => load::command(address, &["PING"]).is_ok_and(|answer| answer == "+PONG\r\n"),
         })
     }
@@ -178,11 +186,11 @@ fn redis(command: &mut Command, system: System, address: SocketAddr) {
     command.args(["--port", &address.port().to_string(), "--appendonly", append, "--appendfsync", flush]);
 }
 
-/// The whole answer to a GET, head and body.
-fn http_get(server: SocketAddr, path: &str) -> std::io::Result<String> {
+/// The whole answer to a GET with these `headers` more, head and body.
+fn http_get(server: SocketAddr, path: &str, headers: &str) -> std::io::Result<String> {
     let mut socket = TcpStream::connect(server)?;
     socket.set_read_timeout(Some(Duration::from_secs(5)))?;
-    write!(socket, "GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")?;
+    write!(socket, "GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{headers}\r\n")?;
     let mut answer = String::new();
     socket.read_to_string(&mut answer)?;
     Ok(answer)

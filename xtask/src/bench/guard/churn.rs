@@ -42,16 +42,22 @@ pub(super) fn run(bench: &Bench) -> Result<String> {
 const LIVE_BYTES: &str = "tidegate_store_live_bytes";
 const ROWS: &str = "tidegate_store_entries";
 
+/// Below this the two segments that every store has weigh more than the data.
+const SMALL_BYTES: f64 = 67_108_864.0;
+
 fn describe(total: Duration, checks: u64, looks: &[Look]) -> String {
     let most = |figure: fn(&Look) -> Option<f64>| looks.iter().filter_map(figure).reduce(f64::max);
-    let unknown = || "not published".to_owned();
+    let unknown = || "unknown".to_owned();
     let mut table = Table::new(&["figure", "most"]);
     let mut row = |name: &str, value: String| table.row([name.to_owned(), value]);
     row("disk", mebibytes(most(|look| Some(look.disk)).unwrap_or_default()));
     row("live data", most(|look| look.live).map_or_else(unknown, mebibytes));
     row("live rows", most(|look| look.rows).map_or_else(unknown, grouped));
-    let ratio = most(|look| look.live.map(|live| look.disk / live));
-    row("disk over live data", ratio.map_or_else(unknown, |ratio| format!("{ratio:.2}")));
+    let ratio = most(|look| look.live.filter(|live| *live > SMALL_BYTES).map(|live| look.disk / live));
+    row(
+        "disk over live data, from 64 MiB of it on",
+        ratio.map_or_else(unknown, |ratio| format!("{ratio:.2}")),
+    );
     let last = looks.last().and_then(|look| look.live.map(|live| look.disk / live));
     row("disk over live data, at the end", last.map_or_else(unknown, |ratio| format!("{ratio:.2}")));
     format!(
