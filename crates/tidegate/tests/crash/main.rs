@@ -1,0 +1,18 @@
+//! What a caller may rely on when processes are killed, answers are lost, disks fill and files are damaged: the
+//! real binary, in folders of its own.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod caller;
+mod damage;
+mod exhausted;
+mod full_disk;
+mod full_store;
+mod kills;
+mod ledger;
+mod log_file;
+mod lost_answer;
+mod nothing_kept;
+mod two_processes;
+mod workload;
