@@ -17,6 +17,7 @@ mod engine;
 mod error;
 mod format;
 mod log;
+mod memory;
 mod options;
 mod recovery;
 mod rows;

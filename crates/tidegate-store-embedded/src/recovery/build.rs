@@ -80,7 +80,7 @@ fn replay(
     let with_rows = |kind| matches!(kind, FrameKind::Batch | FrameKind::Copies);
     for frame in segment.frames.iter().filter(|frame| with_rows(frame.header.kind)) {
         let no_sense = NoSense { segment: segment.number, offset: frame.offset };
-        for record in Records::new(&segment.bytes[frame.payload()], frame.header.now_ms) {
+        for record in Records::new(&segment.bytes.0[frame.payload()], frame.header.now_ms) {
             let record = record.map_err(|_| no_sense)?;
             let name = Name { key: record.key, tag: record.tag };
             let Some(partition) = &mut partitions[partition_of(&name)] else { continue };

@@ -171,7 +171,7 @@ fn first_without_sense(segment: &Arc<Loaded>) -> Option<usize> {
     let with_rows = |kind| matches!(kind, FrameKind::Batch | FrameKind::Copies);
     let frames = segment.frames.iter().filter(|frame| with_rows(frame.header.kind));
     let mut bad = frames.filter(|frame| {
-        Records::new(&segment.bytes[frame.payload()], frame.header.now_ms).any(|record| record.is_err())
+        Records::new(&segment.bytes.0[frame.payload()], frame.header.now_ms).any(|record| record.is_err())
     });
     bad.next().map(|frame| frame.offset)
 }

@@ -14,6 +14,7 @@ use crate::{
         FrameHeader, FrameKind, HEADER_BYTES, HeaderFault, Seal, Secrets, SegmentHeader, StoreSeed,
         segment_name, segment_number,
     },
+    memory::GivenBack,
 };
 
 /// The files of a store that is there.
@@ -30,7 +31,7 @@ pub(crate) struct Survey {
 #[derive(Debug)]
 pub(crate) struct Loaded {
     pub(crate) number: u32,
-    pub(crate) bytes: Vec<u8>,
+    pub(crate) bytes: GivenBack,
     pub(crate) frames: Vec<Frame>,
 }
 
@@ -267,7 +268,7 @@ pub(crate) fn walk(
         if !scan.sealed {
             later.look(&bytes, &seal, scan.end + 8, lsn_min);
         }
-        visit(Arc::new(Loaded { number, bytes, frames: scan.frames }));
+        visit(Arc::new(Loaded { number, bytes: GivenBack(bytes), frames: scan.frames }));
         if !scan.sealed {
             later = later.and(later_segments(disk, survey, number, lsn_min)?);
             return judge(chain, later, lsn_min);

@@ -1,6 +1,7 @@
 //! Memory for rows: slots of fixed sizes in pages that are given back once they are empty.
 
 use super::slot::{NONE, SLOT_HEADER_BYTES, Slot, SlotMut};
+use crate::memory::GivenBack;
 
 /// Bytes of a slot in each size class; the last holds the largest value.
 const CLASS_BYTES: [usize; 26] = [
@@ -39,7 +40,7 @@ struct Class {
 
 #[derive(Debug)]
 struct Page {
-    bytes: Box<[u8]>,
+    bytes: GivenBack,
     used: u32,
     /// Slots from here on were never used.
     fresh: u32,
@@ -131,7 +132,7 @@ impl Arena {
     /// Bytes of the pages that are held.
     pub(crate) fn page_bytes(&self) -> u64 {
         let pages = self.classes.iter().flat_map(|class| class.pages.iter().flatten());
-        pages.map(|page| page.bytes.len() as u64).sum()
+        pages.map(|page| page.bytes.0.len() as u64).sum()
     }
 }
 
@@ -177,14 +178,14 @@ impl Class {
     fn slot(&self, place: u32, slot_bytes: usize) -> Option<&[u8]> {
         let slots = slots_a_page(slot_bytes);
         let page = self.pages.get((place / slots) as usize)?.as_ref()?;
-        page.bytes.get(range(place % slots, slot_bytes))
+        page.bytes.0.get(range(place % slots, slot_bytes))
     }
 
     fn slot_mut(&mut self, place: u32, slot_bytes: usize) -> &mut [u8] {
         let slots = slots_a_page(slot_bytes);
         let page =
             self.pages[(place / slots) as usize].as_mut().expect("the slot is in use, so its page is there");
-        &mut page.bytes[range(place % slots, slot_bytes)]
+        &mut page.bytes.0[range(place % slots, slot_bytes)]
     }
 
     fn add_page(&mut self, slot_bytes: usize) -> Option<u32> {
@@ -238,7 +239,7 @@ impl Class {
 
 impl Page {
     fn new() -> Self {
-        Self { bytes: vec![0; PAGE_BYTES].into_boxed_slice(), used: 0, fresh: 0, free: NONE, listed: true }
+        Self { bytes: GivenBack(vec![0; PAGE_BYTES]), used: 0, fresh: 0, free: NONE, listed: true }
     }
 
     fn take(&mut self, slot_bytes: usize) -> u32 {
@@ -247,12 +248,12 @@ impl Page {
             return self.fresh - 1;
         }
         let index = self.free;
-        self.free = Slot(&self.bytes[range(index, slot_bytes)]).next();
+        self.free = Slot(&self.bytes.0[range(index, slot_bytes)]).next();
         index
     }
 
     fn give(&mut self, index: u32, slot_bytes: usize) {
-        let mut slot = SlotMut(&mut self.bytes[range(index, slot_bytes)]);
+        let mut slot = SlotMut(&mut self.bytes.0[range(index, slot_bytes)]);
         slot.free();
         slot.set_next(self.free);
         self.free = index;

@@ -77,12 +77,12 @@ impl Rows {
         there.count() == PARTITIONS
     }
 
-    /// Removes up to `rows_max` rows that are known to have expired; answers how many.
-    pub(crate) fn remove_expired(&mut self, rows_max: usize) -> usize {
+    /// Removes up to `rows_max` rows that are known to have expired by `now_ms`; answers how many.
+    pub(crate) fn remove_expired(&mut self, now_ms: u64, rows_max: usize) -> usize {
         let mut removed = 0;
         let mut without = 0;
         while removed < rows_max && without < PARTITIONS {
-            if self.partitions[self.turn].remove_expired() {
+            if self.partitions[self.turn].remove_expired(now_ms) {
                 removed += 1;
                 without = 0;
             } else {

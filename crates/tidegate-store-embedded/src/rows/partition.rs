@@ -111,9 +111,9 @@ impl Partition {
         self.wheel.advance(&mut self.arena, now_ms, steps_max)
     }
 
-    /// Removes one row that is known to have expired; answers whether there was one.
-    pub(crate) fn remove_expired(&mut self) -> bool {
-        let expired = self.wheel.first_expired(&mut self.arena);
+    /// Removes one row that is known to have expired by `now_ms`; answers whether there was one.
+    pub(crate) fn remove_expired(&mut self, now_ms: u64) -> bool {
+        let expired = self.wheel.first_expired(&mut self.arena, now_ms);
         expired.map(|row| self.arena.slot(row).name()).inspect(|name| self.remove(name)).is_some()
     }
 

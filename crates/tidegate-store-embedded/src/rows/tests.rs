@@ -35,7 +35,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 fn sweep(rows: &mut Rows, now_ms: u64) -> usize {
     assert!(rows.advance(now_ms, usize::MAX - 8));
-    rows.remove_expired(usize::MAX)
+    rows.remove_expired(now_ms, usize::MAX)
 }
 
 proptest! {

@@ -5,10 +5,7 @@
 //! base 64) in which its expiry differs from where the wheel stands, and moves down a level when that digit
 //! is reached. A row whose expiry was put off stays where it is until then.
 
-use super::{
-    arena::Arena,
-    slot::{NONE, Slot},
-};
+use super::{arena::Arena, slot::NONE};
 
 const LEVELS: usize = 8;
 const DIGIT_BITS: usize = 6;
@@ -32,7 +29,17 @@ impl Wheel {
 
     /// Files a row that is in no bucket, by its expiry.
     pub(crate) fn file(&mut self, arena: &mut Arena, row: u32) {
-        let bucket = self.bucket_of(arena.slot(row).expires_at_ms());
+        self.file_at(arena, row, self.stands_at_ms);
+    }
+
+    /// The same, at `now_ms`, where the wheel may not stand yet.
+    fn file_at(&mut self, arena: &mut Arena, row: u32, now_ms: u64) {
+        let expires_at_ms = arena.slot(row).expires_at_ms();
+        let bucket = if expires_at_ms <= now_ms.max(self.stands_at_ms) {
+            EXPIRED
+        } else {
+            self.bucket_of(expires_at_ms)
+        };
         let head = self.heads[bucket];
         let mut slot = arena.slot_mut(row);
         slot.set_bucket(u16::try_from(bucket).expect("there are 513 buckets"));
@@ -68,17 +75,17 @@ impl Wheel {
             steps_max -= 1;
             let row = self.heads[bucket];
             self.unfile(arena, row);
-            self.file(arena, row);
+            self.file_at(arena, row, now_ms);
         }
         self.stands_at_ms = self.stands_at_ms.max(now_ms);
         true
     }
 
-    /// A row that has expired by `now_ms`. The wheel stands there already.
-    pub(crate) fn first_expired(&mut self, arena: &mut Arena) -> Option<u32> {
+    /// A row that is known to have expired by `now_ms`.
+    pub(crate) fn first_expired(&mut self, arena: &mut Arena, now_ms: u64) -> Option<u32> {
         loop {
             let row = Some(self.heads[EXPIRED]).filter(|&row| row != NONE)?;
-            if self.has_expired(arena.slot(row)) {
+            if arena.slot(row).expires_at_ms() <= now_ms {
                 return Some(row);
             }
             // It was written again after it was found expired.
@@ -87,15 +94,8 @@ impl Wheel {
         }
     }
 
-    /// Whether the row's time is over where the wheel stands.
-    fn has_expired(&self, slot: Slot<'_>) -> bool {
-        slot.expires_at_ms() <= self.stands_at_ms
-    }
-
+    /// The bucket of an expiry that lies after where the wheel stands.
     fn bucket_of(&self, expires_at_ms: u64) -> usize {
-        if expires_at_ms <= self.stands_at_ms {
-            return EXPIRED;
-        }
         let differing = (self.stands_at_ms ^ expires_at_ms).ilog2() as usize;
         let level = (differing / DIGIT_BITS).min(LEVELS - 1);
         level * BUCKETS + digit(expires_at_ms, level)
