@@ -9,13 +9,15 @@ pub mod clock;
 mod contract;
 mod driver;
 mod error;
+pub mod lanes;
 mod memory;
 pub mod testing;
 mod view;
 
 pub use backend::{Backend, BackendError, Change, Loaded, NewState};
 pub use contract::{BoxFuture, Job, LimitStore, LimitStoreExt};
-pub use driver::{BATCH_SIZES, Driver, DriverOptions, DriverStats};
+pub use driver::{Alerts, BATCH_SIZES, Driver, DriverOptions, DriverStats};
+pub use lanes::Lanes;
 pub use error::{Invalid, StoreError, Unavailable};
 pub use memory::MemoryBackend;
 pub use view::{Entry, Mark, Value, View};

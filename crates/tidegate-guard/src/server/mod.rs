@@ -6,11 +6,19 @@ mod activity;
 mod connection;
 mod tls;
 
-use std::{io, sync::Arc, time::Duration};
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use hyper::body::Incoming;
 use tokio::{
-    net::{TcpListener, UnixListener},
+    net::{TcpListener, TcpStream, UnixListener, UnixStream},
+    runtime::Handle,
     sync::{Semaphore, watch},
     task::JoinSet,
     time::Instant,
@@ -69,6 +77,30 @@ impl Connections {
     }
 }
 
+/// The runtimes that connections are served on, in turn: each connection stays on one thread, with the store's
+/// driver of that thread, so that a request wakes no other.
+#[derive(Debug, Clone)]
+pub struct Workers {
+    runtimes: Arc<[Handle]>,
+    next: Arc<AtomicUsize>,
+}
+
+impl Workers {
+    /// Serves connections on each of `runtimes` in turn; on the caller's own one if there are none.
+    ///
+    /// # Panics
+    /// With no runtimes, outside a tokio runtime.
+    #[must_use]
+    pub fn new(runtimes: Vec<Handle>) -> Self {
+        let runtimes = if runtimes.is_empty() { vec![Handle::current()] } else { runtimes };
+        Self { runtimes: runtimes.into(), next: Arc::default() }
+    }
+
+    fn next(&self) -> &Handle {
+        &self.runtimes[self.next.fetch_add(1, Ordering::Relaxed) % self.runtimes.len()]
+    }
+}
+
 /// Tells every listener and connection to end: send `true`.
 pub type Shutdown = watch::Receiver<bool>;
 
@@ -79,6 +111,7 @@ pub async fn serve_tcp<H: Handler>(
     handler: Arc<H>,
     options: ServerOptions,
     connections: Connections,
+    workers: Workers,
     mut shutdown: Shutdown,
 ) {
     let mut tasks = JoinSet::new();
@@ -106,11 +139,16 @@ pub async fn serve_tcp<H: Handler>(
             options,
             shutdown: shutdown.clone(),
         };
+        let Ok(stream) = stream.into_std() else { continue };
         let tls = tls.clone();
-        tasks.spawn(async move {
-            connection::run_tcp(stream, tls, context).await;
+        let serve = async move {
+            // It is registered anew, with the runtime that it is served on.
+            if let Ok(stream) = TcpStream::from_std(stream) {
+                connection::run_tcp(stream, tls, context).await;
+            }
             drop(place);
-        });
+        };
+        tasks.spawn_on(serve, workers.next());
     }
     drop(listener);
     finish(tasks, options.shutdown_timeout).await;
@@ -123,6 +161,7 @@ pub async fn serve_unix<H: Handler>(
     handler: Arc<H>,
     options: ServerOptions,
     connections: Connections,
+    workers: Workers,
     mut shutdown: Shutdown,
 ) {
     let mut tasks = JoinSet::new();
@@ -150,10 +189,14 @@ pub async fn serve_unix<H: Handler>(
             options,
             shutdown: shutdown.clone(),
         };
-        tasks.spawn(async move {
-            connection::run_http1(stream, context).await;
+        let Ok(stream) = stream.into_std() else { continue };
+        let serve = async move {
+            if let Ok(stream) = UnixStream::from_std(stream) {
+                connection::run_http1(stream, context).await;
+            }
             drop(place);
-        });
+        };
+        tasks.spawn_on(serve, workers.next());
     }
     drop(listener);
     finish(tasks, options.shutdown_timeout).await;

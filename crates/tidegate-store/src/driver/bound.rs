@@ -1,7 +1,14 @@
 //! The bound on a store's live entries, and the alerts that say that it comes near.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use tracing::{error, warn};
 
@@ -19,20 +26,28 @@ pub(super) struct Bound {
     counted_at: Option<Instant>,
     /// The store's clock when a sweep last found nothing more to remove.
     swept_clean_at_ms: u64,
-    filling: bool,
-    full: Throttle,
+    alerts: Alerts,
+}
+
+/// What the drivers of one store have said of its filling, so that each alert comes once. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct Alerts(Arc<Said>);
+
+#[derive(Debug, Default)]
+struct Said {
+    filling: AtomicBool,
+    full: Mutex<Throttle>,
 }
 
 impl Bound {
-    pub(super) fn new(entries_max: u64) -> Self {
+    pub(super) fn new(entries_max: u64, alerts: Alerts) -> Self {
         Self {
             entries_max,
             held: 0,
             told: false,
             counted_at: None,
             swept_clean_at_ms: 0,
-            filling: false,
-            full: Throttle::default(),
+            alerts,
         }
     }
 
@@ -95,13 +110,12 @@ impl Bound {
 
     /// Whether the store has begun to fill, which has not been warned of yet.
     pub(super) fn begins_to_fill(&self) -> bool {
-        !self.filling && self.at_least(WARN_PERCENT)
+        self.at_least(WARN_PERCENT) && !self.alerts.0.filling.load(Ordering::Relaxed)
     }
 
     /// Warns once per filling.
     pub(super) fn warn_if_filling(&mut self, store: &str) {
-        if self.begins_to_fill() {
-            self.filling = true;
+        if self.begins_to_fill() && !self.alerts.0.filling.swap(true, Ordering::Relaxed) {
             warn!(
                 kind = "limit-store-filling",
                 store,
@@ -114,12 +128,14 @@ impl Bound {
 
     /// Ends a filling, so that the next one is warned of again.
     pub(super) fn rearm_if_emptied(&mut self) {
-        self.filling &= self.at_least(REARM_PERCENT);
+        if !self.at_least(REARM_PERCENT) {
+            self.alerts.0.filling.store(false, Ordering::Relaxed);
+        }
     }
 
     /// Says that new keys were refused, at most once a minute.
     pub(super) fn report_full(&mut self, store: &str, refused: usize) {
-        if self.full.passes(Instant::now()) {
+        if self.alerts.0.full.lock().passes(Instant::now()) {
             error!(
                 kind = "limit-store-full",
                 store,
@@ -148,7 +164,7 @@ mod tests {
 
     #[test]
     fn room_for_growth() {
-        let mut bound = Bound::new(10);
+        let mut bound = Bound::new(10, Alerts::default());
         let table = [
             ("room is left", 9, 1, true),
             ("one too many", 10, 1, false),
@@ -178,7 +194,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_count_is_asked_for_when_it_matters() {
-        let mut bound = Bound::new(100);
+        let mut bound = Bound::new(100, Alerts::default());
         let start = Instant::now();
         assert!(bound.is_stale(1, start), "never counted");
         bound.counted(50, start);
@@ -193,13 +209,13 @@ mod tests {
 
     #[test]
     fn filling_warns_once_until_it_has_emptied() {
-        let mut bound = Bound::new(10);
+        let mut bound = Bound::new(10, Alerts::default());
         let table = [(7, false), (8, true), (10, true), (7, true), (6, false), (8, true)];
         for (held, filling) in table {
             bound.committed(held);
             bound.rearm_if_emptied();
             bound.warn_if_filling("test");
-            assert_eq!(bound.filling, filling, "{held} held");
+            assert_eq!(bound.alerts.0.filling.load(Ordering::Relaxed), filling, "{held} held");
         }
     }
 }

@@ -22,6 +22,7 @@ use std::{fmt, sync::Arc};
 use tokio::sync::watch::{Receiver, Sender, channel};
 use tracing::warn;
 
+pub use bound::Alerts;
 pub use options::DriverOptions;
 pub use stats::{BATCH_SIZES, DriverStats};
 

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use tidegate_core::secret::Secret;
 
+use super::Alerts;
+
 /// The bounds, the secret and the rhythm of a [`super::Driver`].
 #[derive(Debug, Clone)]
 pub struct DriverOptions {
@@ -25,6 +27,8 @@ pub struct DriverOptions {
     pub queue_jobs_max: usize,
     /// From the end of a sweep to the start of the next.
     pub sweep_interval: Duration,
+    /// What has been said of the store's filling; the drivers of one store share it.
+    pub alerts: Alerts,
 }
 
 impl DriverOptions {
@@ -45,6 +49,7 @@ impl DriverOptions {
             batch_jobs_max: 1024,
             queue_jobs_max: 16_384,
             sweep_interval: Duration::from_secs(5 * 60),
+            alerts: Alerts::default(),
         }
     }
 

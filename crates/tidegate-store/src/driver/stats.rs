@@ -36,6 +36,31 @@ pub struct DriverStats {
     pub swept: u64,
 }
 
+impl DriverStats {
+    /// The numbers of two drivers of one store together.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        let mut batches_by_size = self.batches_by_size;
+        batches_by_size.iter_mut().zip(other.batches_by_size).for_each(|(sum, more)| *sum += more);
+        Self {
+            // Of one store, which both have seen: the later sight can't be told, the larger is the safer.
+            entries: self.entries.max(other.entries),
+            batches: self.batches + other.batches,
+            jobs: self.jobs + other.jobs,
+            batches_by_size,
+            load_micros: self.load_micros + other.load_micros,
+            commit_micros: self.commit_micros + other.commit_micros,
+            busy: self.busy + other.busy,
+            deadline: self.deadline + other.deadline,
+            full: self.full + other.full,
+            backend_failures: self.backend_failures + other.backend_failures,
+            panics: self.panics + other.panics,
+            sweeps: self.sweeps + other.sweeps,
+            swept: self.swept + other.swept,
+        }
+    }
+}
+
 /// The upper ends of [`DriverStats::batches_by_size`], in jobs; the last takes what is larger, too.
 pub const BATCH_SIZES: [usize; 6] = [1, 4, 16, 64, 256, 1024];
 

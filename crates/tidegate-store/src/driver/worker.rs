@@ -32,7 +32,7 @@ pub(super) struct Worker<B> {
 impl<B: Backend> Worker<B> {
     pub(super) fn new(shared: Arc<Shared<B>>) -> Self {
         Self {
-            bound: Bound::new(shared.options.max_entries),
+            bound: Bound::new(shared.options.max_entries, shared.options.alerts.clone()),
             shared,
             rhythm: Rhythm::default(),
             sweeping: false,

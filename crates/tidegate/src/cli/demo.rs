@@ -89,17 +89,14 @@ impl Stage<'_> {
         )?;
         for delivery in 1..=5 {
             let claim = Command::claim(self.key("evt_1001"), format!("delivery {delivery}"), 600_000);
-            match self.one("replay", "webhooks", claim).await? {
-                CommandResult::Set { written: true, .. } => {
-                    writeln!(out, "   delivery {delivery}: processed")?
+            let became = match self.one("replay", "webhooks", claim).await? {
+                CommandResult::Set { written: true, .. } => "processed".to_owned(),
+                CommandResult::Set { current, .. } => {
+                    format!("dropped, {} has it", current.unwrap_or_else(|| "somebody".to_owned()))
                 }
-                CommandResult::Set { current, .. } => writeln!(
-                    out,
-                    "   delivery {delivery}: dropped, {} has it",
-                    current.unwrap_or_else(|| "somebody".to_owned())
-                )?,
                 _ => return Err(DemoError::Unexpected),
-            }
+            };
+            writeln!(out, "   delivery {delivery}: {became}")?;
         }
         Ok(())
     }

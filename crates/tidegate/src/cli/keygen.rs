@@ -9,7 +9,7 @@ use crate::secrets;
 /// What `tidegate keygen` takes.
 #[derive(Debug, Clone, Copy, Default, Args)]
 #[command(
-    after_help = "Examples:\n  tidegate keygen                  a signing secret\n  tidegate keygen --operator --env TIDEGATE_GUARD__OPERATOR_TOKEN=…\n  tidegate keygen --env >> .env    all that a guard and its clients need"
+    after_help = "Examples:\n  tidegate keygen                  # a signing secret\n  tidegate keygen --operator --env # TIDEGATE_GUARD__OPERATOR_TOKEN=…\n  tidegate keygen --env >> .env    # all that a guard and its clients need"
 )]
 pub struct KeygenArgs {
     /// A signing secret (what is printed where nothing else is asked for)

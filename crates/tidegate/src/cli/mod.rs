@@ -130,11 +130,11 @@ impl Global {
 
 const EXAMPLES: &str = "\
 Examples:
-  tidegate serve                                    start with no configuration at all
-  tidegate call win.hit login:alice 5/1m            may alice try once more?
+  tidegate serve                                    # start with no configuration at all
+  tidegate call win.hit login:alice 5/1m            # may alice try once more?
   tidegate call kv.set job:42 owner me --ttl 10m --nx
-  tidegate check --config /etc/tidegate.toml        before a restart
-  tidegate config --reference                       every key, with its default";
+  tidegate check --config /etc/tidegate.toml        # before a restart
+  tidegate config --reference                       # every key, with its default";
 
 const AFTER_LONG_HELP: &str = "\
 Examples:

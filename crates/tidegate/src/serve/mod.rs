@@ -5,6 +5,7 @@ mod banner;
 mod guard;
 mod metrics;
 mod store;
+mod threads;
 
 use std::{
     io,
@@ -18,12 +19,14 @@ use prometheus_client::registry::Registry;
 use thiserror::Error;
 use tidegate_guard::{
     Metrics,
-    server::{self, Connections, ServerOptions, Shutdown, TlsError},
+    server::{self, Connections, ServerOptions, Shutdown, TlsError, Workers},
     service::{Service, ServiceOptions},
 };
 use tidegate_store_embedded::OpenError;
+use threads::Threads;
 use tokio::{
     net::{TcpListener, UnixListener},
+    runtime::{Builder, Handle},
     signal::unix::{SignalKind, signal},
     sync::watch,
     task::JoinSet,
@@ -76,29 +79,22 @@ pub fn serve(
     level: LevelHandle,
     out: &mut dyn io::Write,
 ) -> Result<(), ServeError> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(worker_threads())
-        .enable_all()
-        .build()
-        .map_err(ServeError::Runtime)?;
-    runtime.block_on(async {
-        let (mut instance, banner) = Instance::start(loaded, configuration, level).await?;
+    let threads = Threads::start().map_err(ServeError::Runtime)?;
+    let runtime = Builder::new_current_thread().enable_all().build().map_err(ServeError::Runtime)?;
+    let served = runtime.block_on(async {
+        let (mut instance, banner) = Instance::start(loaded, configuration, level, threads.handles()).await?;
         // Whoever reads it may have gone; the server stays.
         let _ = out.write_all(banner.as_bytes()).and_then(|()| out.flush());
         instance.run(sources).await?;
         instance.stop().await;
         Ok(())
-    })
+    });
+    threads.end();
+    served
 }
 
 /// Some people and some collectors of metrics; apart from the guard's, so that neither shuts the other out.
 const ADMIN_CONNECTIONS_MAX: usize = 256;
-
-/// All cores but one, which is left to the kernel's network work, the log's flushes and whoever else is on
-/// the machine: on two cores that costs a third less CPU a request than using both, and answers more of them.
-fn worker_threads() -> usize {
-    std::thread::available_parallelism().map_or(1, |cores| cores.get().saturating_sub(1).max(1))
-}
 
 /// What runs.
 struct Instance {
@@ -110,6 +106,7 @@ struct Instance {
     admin: Arc<admin::Admin>,
     level: LevelHandle,
     socket: Option<PathBuf>,
+    workers: Workers,
     shutdown: watch::Sender<bool>,
     listeners: JoinSet<()>,
 }
@@ -119,6 +116,7 @@ impl Instance {
         loaded: Loaded,
         configuration: Configuration,
         level: LevelHandle,
+        runtimes: Vec<Handle>,
     ) -> Result<(Self, String), ServeError> {
         let (secrets, first_start) = match data_secrets(&configuration)? {
             Some((secrets, made)) => (Some(secrets), made),
@@ -132,7 +130,7 @@ impl Instance {
 
         let mut registry = Registry::default();
         let metrics = Arc::new(Metrics::register(&mut registry));
-        let store = store::OpenStore::open(&configuration.store)?;
+        let store = store::OpenStore::open(&configuration.store, &runtimes)?;
         metrics::register_store(&mut registry, &store);
 
         let face = guard::face(&configuration, secrets.as_ref(), &store, &metrics);
@@ -158,6 +156,7 @@ impl Instance {
             admin,
             level,
             socket: listener.socket.clone(),
+            workers: Workers::new(runtimes),
             shutdown: watch::Sender::new(false),
             listeners: JoinSet::new(),
         };
@@ -187,15 +186,18 @@ impl Instance {
         let connections = Connections::new(&options);
         let service = Arc::clone(&self.service);
         let told: Shutdown = self.shutdown.subscribe();
-        self.listeners.spawn(server::serve_tcp(guard_tcp, tls, service, options, connections.clone(), told));
+        let workers = self.workers.clone();
+        let serve = server::serve_tcp(guard_tcp, tls, service, options, connections.clone(), workers.clone(), told);
+        self.listeners.spawn(serve);
         if let Some(socket) = socket {
             let (service, told) = (Arc::clone(&self.service), self.shutdown.subscribe());
-            self.listeners.spawn(server::serve_unix(socket, service, options, connections, told));
+            let serve = server::serve_unix(socket, service, options, connections, workers.clone(), told);
+            self.listeners.spawn(serve);
         }
         let (admin, told) = (Arc::clone(&self.admin), self.shutdown.subscribe());
         let options = ServerOptions { connections_max: ADMIN_CONNECTIONS_MAX, ..options };
         let connections = Connections::new(&options);
-        self.listeners.spawn(server::serve_tcp(admin_tcp, None, admin, options, connections, told));
+        self.listeners.spawn(server::serve_tcp(admin_tcp, None, admin, options, connections, workers, told));
     }
 
     /// Until a signal ends it.

@@ -3,23 +3,26 @@
 use std::{sync::Arc, time::Duration};
 
 use sha2::{Digest, Sha256};
-use tidegate_store::{Driver, DriverOptions, DriverStats, LimitStore, MemoryBackend, clock::SystemClock};
+use tidegate_store::{DriverOptions, DriverStats, Lanes, LimitStore, MemoryBackend, clock::SystemClock};
 use tidegate_store_embedded::{self as embedded, EmbeddedBackend, OpenError};
+
+use tokio::runtime::Handle;
 
 use crate::config::{Durability, Store, StoreKind};
 
 /// An open store.
 #[derive(Clone)]
 pub(super) enum OpenStore {
-    Memory(Driver<MemoryBackend>),
-    Embedded(Driver<EmbeddedBackend>),
+    Memory(Lanes<MemoryBackend>),
+    Embedded(Lanes<EmbeddedBackend>),
 }
 
 /// The embedded engine frees expired rows at the cost of those rows alone, so it is asked often.
 const EMBEDDED_SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
 impl OpenStore {
-    pub(super) fn open(store: &Store) -> Result<Self, OpenError> {
+    /// Opens it, with a driver on each of `runtimes`.
+    pub(super) fn open(store: &Store, runtimes: &[Handle]) -> Result<Self, OpenError> {
         let options = |name| DriverOptions {
             deadline: Duration::from_millis(store.deadline_ms),
             max_calls: usize::try_from(store.max_calls).unwrap_or(usize::MAX),
@@ -28,7 +31,7 @@ impl OpenStore {
         };
         if store.kind == StoreKind::Memory {
             let backend = MemoryBackend::new(Arc::new(SystemClock::new()));
-            return Ok(Self::Memory(Driver::start(backend, options("memory"))));
+            return Ok(Self::Memory(Lanes::start(backend, &options("memory"), runtimes)));
         }
         let backend = EmbeddedBackend::open(&embedded::Options {
             durability: match store.durability {
@@ -40,7 +43,7 @@ impl OpenStore {
             ..embedded::Options::at(&store.path)
         })?;
         let options = DriverOptions { sweep_interval: EMBEDDED_SWEEP_INTERVAL, ..options("embedded") };
-        Ok(Self::Embedded(Driver::start(backend, options)))
+        Ok(Self::Embedded(Lanes::start(backend, &options, runtimes)))
     }
 
     pub(super) fn limit_store(&self) -> Arc<dyn LimitStore> {

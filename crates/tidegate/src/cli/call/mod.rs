@@ -186,12 +186,12 @@ const IDENTITY: &str = "Request";
 
 const EXAMPLES: &str = "\
 Examples:
-  tidegate call win.hit login:alice 5/1m 20/1h      five a minute and twenty an hour
+  tidegate call win.hit login:alice 5/1m 20/1h      # five a minute and twenty an hour
   tidegate call win.hit api:alice burst=20/1m 100/1m --algorithm bucket --cost 3
   tidegate call kv.set job:42 owner me --ttl 10m --nx
   tidegate call kv.incr visits today --ttl 1d
-  tidegate call res.reserve login 10/15m:203.0.113.7 20/1h:alice --family password --source 203.0.113.7
-  tidegate call win.hit login:alice 5/1m --curl     the same for curl
+  tidegate call res.reserve login 10/15m:203.0.113.7 20/1h:alice
+  tidegate call win.hit login:alice 5/1m --curl     # the same for curl
 
 Partitions, keys and identities are hashed before they are sent. Spans are whole numbers with ms, s, m, h or d.
 Exit codes: 0 done or allowed, 1 denied, not written or not refunded, 2 no answer.";
