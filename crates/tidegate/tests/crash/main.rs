@@ -1,6 +1,8 @@
 //! What a caller may rely on when processes are killed, answers are lost, disks fill and files are damaged: the
 //! real binary, in folders of its own.
 
+#![allow(clippy::panic, clippy::print_stderr, reason = "a test fails by panicking and says why")]
+
 #[path = "../support/mod.rs"]
 mod support;
 

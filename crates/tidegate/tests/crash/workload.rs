@@ -95,34 +95,34 @@ impl Choices {
         match self.random.below(7) {
             0 => {
                 let by = i64::try_from(1 + self.random.below(9)).expect("small");
-                operation(Effect::Pair { subject, by }, pair(op, subject, by))
+                operation(Effect::Pair { subject, by }, &pair(op, subject, by))
             }
-            1 => operation(Effect::Hit { subject }, one(op, &hits(subject), hit(1))),
-            2 => operation(Effect::Reserve { subject }, one(op, &attempts(subject), reserve(1))),
+            1 => operation(Effect::Hit { subject }, &one(op, &hits(subject), hit(1))),
+            2 => operation(Effect::Reserve { subject }, &one(op, &attempts(subject), reserve(1))),
             3 => match self.receipts.pop() {
                 Some((subject, receipt)) => {
                     let refund = Command::refund(receipt);
-                    operation(Effect::Refund { subject }, one(op, &attempts(subject), refund))
+                    operation(Effect::Refund { subject }, &one(op, &attempts(subject), refund))
                 }
-                None => operation(Effect::Reserve { subject }, one(op, &attempts(subject), reserve(1))),
+                None => operation(Effect::Reserve { subject }, &one(op, &attempts(subject), reserve(1))),
             },
             4 => {
                 let record = format!("claim {round} {}", self.random.below(10));
                 let value = format!("client {client}, its {made}.");
                 let claim = Command::claim(key(&record), value.as_str(), LONG_MS);
-                operation(Effect::Claim { record, value }, one(op, CLAIMS, claim))
+                operation(Effect::Claim { record, value }, &one(op, CLAIMS, claim))
             }
             5 => {
                 let counter = format!("fresh {round} {client} {made}");
                 let count = Command::increment(key(&counter), 1, COUNTER_LIFE_MS);
-                operation(Effect::Fresh { counter }, one(op, COUNTERS, count))
+                operation(Effect::Fresh { counter }, &one(op, COUNTERS, count))
             }
             _ => {
                 // The same bytes from every client that comes to this place.
                 let counter = format!("same {round} {}", made % 8);
                 let op = Random(round as u64 * 8 + made as u64 % 8).id();
                 let count = Command::increment(key(&counter), 1, LONG_MS);
-                operation(Effect::Same { counter }, one(op, COUNTERS, count))
+                operation(Effect::Same { counter }, &one(op, COUNTERS, count))
             }
         }
     }
@@ -179,6 +179,6 @@ fn one(op: OperationId, partition: &str, command: Command) -> Request {
     request(op).step(partition_of(partition), [command])
 }
 
-fn operation(effect: Effect, request: Request) -> Operation {
-    Operation { effect, body: body_of(&request), response: None }
+fn operation(effect: Effect, request: &Request) -> Operation {
+    Operation { effect, body: body_of(request), response: None }
 }

@@ -237,7 +237,7 @@ impl Server {
     pub(crate) fn metric(&self, name: &str) -> u64 {
         let metrics = self.metrics();
         let value = metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-        value.map_or(0, |value| value.parse::<f64>().expect("a number") as u64)
+        value.map_or(0, |value| value.trim_end_matches(".0").parse().expect("a whole number"))
     }
 }
 

@@ -1,0 +1,14 @@
+//! The command line as people use it: the real binary, run from a folder, by a shell where it prints commands.
+
+#![allow(clippy::panic, clippy::print_stderr, reason = "a test fails by panicking and says why")]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod call;
+mod files;
+mod first_start;
+mod readme;
+mod running;
+mod shell;
+mod verbs;
