@@ -66,7 +66,7 @@ async fn measure(options: Options, callers: u64, keys: u64, seconds: u64) -> Res
     let per_update = |value: u64| value as f64 / updates.max(1) as f64;
     println!(
         "{} updates/s, {:.2} us CPU an update, p50 {} us, p99 {} us, p99.9 {} us",
-        updates * 1000 / u64::try_from(elapsed.as_millis())?,
+        updates * 1000 / u64::try_from(elapsed.as_millis())?.max(1),
         per_update(self::cpu_us() - cpu_us),
         at(500),
         at(990),
