@@ -1,6 +1,36 @@
 //! The guard store, from outside: the real binary, its listeners and its protocol.
+//!
+//! Every line of the protocol's page has a test here; the engine's own rules are tested in process.
+#![allow(
+    clippy::panic,
+    clippy::unwrap_used,
+    clippy::needless_pass_by_value,
+    reason = "helpers of tests are tests, and take what json! has just made"
+)]
 
 #[path = "../support/mod.rs"]
 mod support;
 
+mod admin;
+mod answers;
+mod bodies;
+mod bounds;
+mod digests;
+mod flood;
+mod framing;
+mod http2;
+mod parsing;
+mod quiet_logs;
+mod races;
+mod receipts;
+mod replay;
+mod rotation;
+mod shutdown;
+mod signature;
+mod slow;
 mod state;
+mod statuses;
+mod streams;
+mod tls;
+mod transports;
+mod unix_socket;

@@ -4,6 +4,7 @@
 //! No port is fixed (the server binds port 0 and its banner says which one it got), nothing waits without a
 //! deadline, and nothing sleeps to let something happen: what takes its time is asked again until it is there.
 #![allow(dead_code, reason = "each test binary uses its part")]
+#![allow(clippy::panic, reason = "helpers of tests are tests")]
 #![allow(clippy::needless_pass_by_value, reason = "a command is written where it is used, by json!")]
 
 pub(crate) mod message;

@@ -8,7 +8,7 @@ use std::{
     path::Path,
 };
 
-use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
+use rustix::net::{AddressFamily, SocketType, bind, connect, socket, sockopt::set_socket_recv_buffer_size};
 use serde_json::Value;
 
 use super::DEADLINE;
@@ -71,6 +71,14 @@ impl Wire<TcpStream> {
     pub(crate) fn tcp_from(source: IpAddr, address: SocketAddr) -> io::Result<Self> {
         let socket = socket(AddressFamily::INET, SocketType::STREAM, None)?;
         bind(&socket, &SocketAddr::new(source, 0))?;
+        connect(&socket, &address)?;
+        Self::with_timeouts(TcpStream::from(socket))
+    }
+
+    /// With the smallest buffer for what comes, so that a server soon notices that nobody reads.
+    pub(crate) fn tcp_with_little_room(address: SocketAddr) -> io::Result<Self> {
+        let socket = socket(AddressFamily::INET, SocketType::STREAM, None)?;
+        set_socket_recv_buffer_size(&socket, 1024)?;
         connect(&socket, &address)?;
         Self::with_timeouts(TcpStream::from(socket))
     }
