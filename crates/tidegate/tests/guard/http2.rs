@@ -11,6 +11,7 @@ use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpStream,
     runtime::Runtime,
+    task::JoinHandle,
     time::timeout,
 };
 
@@ -25,6 +26,7 @@ use crate::support::{
 pub(crate) struct Http2 {
     runtime: Runtime,
     sender: SendRequest<Bytes>,
+    connection: JoinHandle<Result<(), h2::Error>>,
 }
 
 /// A stream whose request has begun.
@@ -51,13 +53,12 @@ impl Http2 {
             .enable_all()
             .build()
             .expect("a runtime");
-        let sender = runtime.block_on(async {
+        let (sender, connection) = runtime.block_on(async {
             let (sender, connection) =
                 h2::client::handshake(transport.await).await.expect("it speaks HTTP/2");
-            tokio::spawn(connection);
-            sender
+            (sender, tokio::spawn(connection))
         });
-        Self { runtime, sender }
+        Self { runtime, sender, connection }
     }
 
     /// Begins a signed POST and sends nothing of its body yet.
@@ -128,6 +129,16 @@ impl Http2 {
         });
         let sent: Vec<_> = sent.collect();
         sent.into_iter().map(|stream| self.answer(stream).expect("an answer")).collect()
+    }
+
+    /// Waits until the server has closed the connection.
+    #[track_caller]
+    pub(crate) fn until_closed(self) {
+        let Self { runtime, sender, connection } = self;
+        let closed = runtime.block_on(async { timeout(DEADLINE, connection).await });
+        // How it ended does not matter.
+        assert!(closed.is_ok(), "the server left it open");
+        drop(sender);
     }
 
     #[track_caller]

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::support::{
     message::{digest, get, hit, incr, one_step, set, signed, steps},
-    server::{SECRET, Server},
+    server::{SECRET, Server, Setup},
     state::{KEY, Watched},
     wire::Wire,
 };
@@ -150,4 +150,36 @@ fn a_replay_outlives_a_restart() {
         assert_eq!(again["steps"][0]["replayed"], true);
     }
     assert_eq!(server.counter("restart", "k"), json!("1"));
+}
+
+/// Where there is no more room, what is new is refused; what was answered is never forgotten for it.
+#[test]
+fn a_flood_of_other_operations_does_not_push_one_out() {
+    let server = Setup::new().set("store.max_entries", "1000").start();
+    let request = one_step("victim", json!([incr("k")]));
+    server.ok(&request);
+    let mut wire = Wire::tcp(server.guard).unwrap();
+    let mut refused = 0;
+    for round in 0..30 {
+        let fresh = |index| one_step("flood", json!([incr(&format!("{round} {index}"))])).to_string();
+        let bytes: Vec<u8> = (0..50).flat_map(|index| signed(SECRET, fresh(index).as_bytes())).collect();
+        wire.send(&bytes).unwrap();
+        for _ in 0..50 {
+            let reply = wire.reply().unwrap();
+            assert!(matches!(reply.status, 200 | 503), "{}", reply.text());
+            if reply.status == 503 {
+                assert_eq!(
+                    (reply.code().as_str(), reply.header("retry-after")),
+                    ("guard_unavailable", Some("30"))
+                );
+                refused += 1;
+            }
+        }
+    }
+    assert!(refused >= 400, "{refused} of 1500 new keys were refused at a bound of 1000");
+    let again = server.ok(&request);
+    assert_eq!(
+        (&again["steps"][0]["replayed"], &again["steps"][0]["results"][0]["value"]),
+        (&json!(true), &json!(1))
+    );
 }

@@ -72,6 +72,7 @@ fn headers_that_are_not_one_valid_signature() {
         ("twice as long", one(format!("{good}{v1}"))),
         ("no digits", one(format!("{t},v1="))),
         ("not hexadecimal", one(format!("{t},v1={}g", &v1[..63]))),
+        ("base64", one(format!("{t},v1=pECUCBoQFA0kkQ3sBryZgsVPc3oSgSIeCPwJzjO6tys="))),
         ("the first half right", one(format!("{t},v1={}{}", &v1[..32], "0".repeat(32)))),
         ("no time", one(format!("v1={v1}"))),
         ("another version", one(format!("{t},v0={v1}"))),

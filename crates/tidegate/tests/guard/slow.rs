@@ -4,12 +4,15 @@ use std::{io, net::TcpStream, time::Duration};
 
 use serde_json::json;
 
-use crate::support::{
-    DEADLINE, eventually,
-    message::{SIGNATURE, incr, one_step, signature, signed},
-    now,
-    server::{SECRET, Server, Setup},
-    wire::{self, Wire},
+use crate::{
+    http2::Http2,
+    support::{
+        DEADLINE, eventually,
+        message::{SIGNATURE, incr, one_step, signature, signed},
+        now,
+        server::{SECRET, Server, Setup},
+        wire::{self, Wire},
+    },
 };
 
 const HEADER_TIMEOUT_MS: u64 = 500;
@@ -46,9 +49,11 @@ fn silent_and_half_begun_connections_are_closed() {
             stuck.push(wire);
         }
     }
-    let mut idle = Wire::tcp(server.guard).unwrap();
-    assert_eq!(idle.exchange(&wire::request("GET", "/healthz", &[], b"")).unwrap().status, 200);
-    stuck.push(idle);
+    for _ in 0..EACH {
+        let mut idle = Wire::tcp(server.guard).unwrap();
+        assert_eq!(idle.exchange(&wire::request("GET", "/healthz", &[], b"")).unwrap().status, 200);
+        stuck.push(idle);
+    }
 
     assert_honest_clients_are_served(&server);
     for wire in &mut stuck {
@@ -59,6 +64,42 @@ fn silent_and_half_begun_connections_are_closed() {
     assert!(took < Duration::from_millis(HEADER_TIMEOUT_MS) * 2 + LATE, "{took:?}");
     drop(stuck);
     eventually("the descriptors are given back", || (open_files(&server) <= before + 2).then_some(()));
+}
+
+#[test]
+fn an_http2_connection_that_idles_or_stops_inside_a_body_is_closed() {
+    let server = start();
+    let body = one_step("http2", json!([incr("k")])).to_string();
+    let idle = Http2::connect(server.guard);
+    assert_eq!(idle.post(body.as_bytes()).status, 200);
+    let never_used = Http2::connect(server.guard);
+    let stopped = Http2::connect(server.guard);
+    let mut stream = stopped.begin(body.as_bytes());
+    stopped.send(&mut stream, b"{", false).unwrap();
+    assert_honest_clients_are_served(&server);
+    idle.until_closed();
+    never_used.until_closed();
+    assert_eq!(stopped.answer(stream).unwrap().status, 408);
+    stopped.until_closed();
+}
+
+#[test]
+fn dribbling_a_body_gains_no_time() {
+    let server = start();
+    let began = now();
+    let head = "POST /v1/rpc HTTP/1.1\r\nhost: guard\r\ncontent-length: 16000\r\n\r\n";
+    let mut wire = Wire::tcp(server.guard).unwrap();
+    wire.stream().set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+    wire.send(head.as_bytes()).unwrap();
+    let reply = loop {
+        match wire.exchange(b" ") {
+            Ok(reply) => break reply,
+            Err(error) => assert!(is_waiting(&error) && began.elapsed() < DEADLINE, "{error}"),
+        }
+    };
+    assert_eq!(reply.status, 408);
+    let took = began.elapsed();
+    assert!(took < Duration::from_millis(HEADER_TIMEOUT_MS) + LATE, "{took:?}");
 }
 
 #[test]

@@ -66,3 +66,17 @@ fn a_stream_whose_body_stops_is_answered_408_and_the_others_go_on() {
     assert_eq!(other.json()["steps"][0]["results"][0]["value"], 2);
     assert_eq!(server.counter("stops", "k"), json!(null));
 }
+
+#[test]
+fn a_head_that_is_too_long_is_refused_on_its_stream_alone() {
+    let server = Server::start();
+    let http2 = Http2::connect(server.guard);
+    let long = "a".repeat(40_000);
+    let stream = http2.begin_with("POST", "/v1/rpc", &[("x-long", &long)]);
+    match http2.answer(stream) {
+        Ok(reply) => assert!(matches!(reply.status, 431 | 401), "{reply:?}"),
+        Err(error) => assert!(error.is_reset(), "{error}"),
+    }
+    let reply = http2.post(one_step("after", json!([incr("k")])).to_string().as_bytes());
+    assert_eq!(reply.status, 200, "{}", reply.text());
+}
