@@ -17,13 +17,13 @@ use std::{
 
 use prometheus_client::registry::Registry;
 use thiserror::Error;
+use threads::Threads;
 use tidegate_guard::{
     Metrics,
     server::{self, Connections, ServerOptions, Shutdown, TlsError, Workers},
     service::{Service, ServiceOptions},
 };
 use tidegate_store_embedded::OpenError;
-use threads::Threads;
 use tokio::{
     net::{TcpListener, UnixListener},
     runtime::{Builder, Handle},
@@ -187,7 +187,8 @@ impl Instance {
         let service = Arc::clone(&self.service);
         let told: Shutdown = self.shutdown.subscribe();
         let workers = self.workers.clone();
-        let serve = server::serve_tcp(guard_tcp, tls, service, options, connections.clone(), workers.clone(), told);
+        let serve =
+            server::serve_tcp(guard_tcp, tls, service, options, connections.clone(), workers.clone(), told);
         self.listeners.spawn(serve);
         if let Some(socket) = socket {
             let (service, told) = (Arc::clone(&self.service), self.shutdown.subscribe());
