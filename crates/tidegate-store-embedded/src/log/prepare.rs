@@ -44,6 +44,9 @@ enum From {
 #[derive(Debug)]
 pub(crate) enum Stepped {
     Begun(Preparation),
+    /// The disk failed. The next step does the same once more, and not all that was done before it: on a full
+    /// disk every commit tries.
+    Stuck(Preparation, io::Error),
     Ready(Segment),
 }
 
@@ -62,11 +65,15 @@ impl Log {
     /// Takes what the step came to.
     ///
     /// # Errors
-    /// The disk failed, and the next step starts again.
+    /// The disk failed, and the next step tries again.
     pub(crate) fn end_step(&mut self, stepped: io::Result<Stepped>) -> io::Result<()> {
         self.preparing = false;
         match stepped? {
             Stepped::Begun(preparation) => self.preparation = Some(preparation),
+            Stepped::Stuck(preparation, error) => {
+                self.preparation = Some(preparation);
+                return Err(error);
+            }
             Stepped::Ready(segment) => self.next = Some(segment),
         }
         Ok(())
@@ -106,7 +113,7 @@ impl Step {
     /// # Errors
     /// The disk failed.
     pub(crate) fn run(self) -> io::Result<Stepped> {
-        let preparation = match self.from {
+        let mut preparation = match self.from {
             From::Spare(name) => {
                 let file = self.disk.open(&name)?;
                 return finish(&*self.disk, &name, file, self.header, self.segment_bytes).map(Stepped::Ready);
@@ -114,7 +121,9 @@ impl Step {
             From::Nothing => Preparation { file: self.disk.create(UNFINISHED)?, ready_bytes: 0 },
             From::Begun(preparation) => preparation,
         };
-        let preparation = preparation.step(self.segment_bytes)?;
+        if let Err(error) = preparation.step(self.segment_bytes) {
+            return Ok(Stepped::Stuck(preparation, error));
+        }
         if preparation.ready_bytes < self.segment_bytes {
             return Ok(Stepped::Begun(preparation));
         }
@@ -127,13 +136,13 @@ impl Preparation {
         self.ready_bytes
     }
 
-    fn step(mut self, segment_bytes: u64) -> io::Result<Self> {
+    fn step(&mut self, segment_bytes: u64) -> io::Result<()> {
         let left = usize::try_from(segment_bytes - self.ready_bytes).unwrap_or(usize::MAX);
         let bytes = left.min(STEP_BYTES);
         self.file.write_at(&vec![0; bytes], self.ready_bytes)?;
         self.file.sync_data()?;
         self.ready_bytes += bytes as u64;
-        Ok(self)
+        Ok(())
     }
 }
 
@@ -144,7 +153,7 @@ impl Preparation {
 pub(crate) fn first_segment(disk: &dyn Disk, seed: StoreSeed, segment_bytes: u64) -> io::Result<Segment> {
     let mut preparation = Preparation { file: disk.create(UNFINISHED)?, ready_bytes: 0 };
     while preparation.ready_bytes < segment_bytes {
-        preparation = preparation.step(segment_bytes)?;
+        preparation.step(segment_bytes)?;
     }
     finish(disk, UNFINISHED, preparation.file, SegmentHeader { seed, number: 1 }, segment_bytes)
 }

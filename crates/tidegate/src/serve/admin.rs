@@ -117,8 +117,7 @@ impl Access {
         if self.metrics_public && ability == Ability::Read {
             return Ok(());
         }
-        let bearer =
-            headers.get(header::AUTHORIZATION).and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
+        let bearer = headers.get(header::AUTHORIZATION).and_then(|value| bearer_token(value.as_bytes()));
         let given: [u8; 32] = Sha256::digest(bearer.unwrap_or_default()).into();
         let known = self.tokens.iter().rfind(|token| bool::from(token.sha256.ct_eq(&given)));
         match known {

@@ -68,9 +68,11 @@ pub(crate) fn bash(setup: &Setup, script: &str) -> Ran {
     Ran::of(command.stdin(Stdio::null()).output().expect("there is a bash"))
 }
 
-/// Nothing is configured but where to listen, so that several tests can run at once, and none of the defaults.
+/// Nothing is configured but where to listen, so that several tests can run at once, and how long a client waits
+/// on a busy machine.
 pub(crate) fn unconfigured() -> Setup {
-    Setup::new().unset("guard.secrets").unset("store.durability")
+    let setup = Setup::new().unset("guard.secrets").unset("store.durability");
+    setup.variable("TIDEGATE_CLIENT_TIMEOUT_MS", "2000")
 }
 
 /// A server at ports that other commands of its folder know. Others may take a port between the choice and the
