@@ -87,7 +87,9 @@ impl GuardClient {
             match &self.transport {
                 Transport::Http(http) => read_answer(&http.post(body(request)?).await?),
                 Transport::Socket(socket) => read_answer(&socket.post(body(request)?).await?),
-                Transport::InProcess(guard) => guard.run(request.clone()).await.map_err(|refusal| refused_in_process(&refusal)),
+                Transport::InProcess(guard) => {
+                    guard.run(request.clone()).await.map_err(|refusal| refused_in_process(&refusal))
+                }
             }
         };
         match tokio::time::timeout(self.timeout, exchange).await {

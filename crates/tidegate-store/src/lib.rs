@@ -17,8 +17,8 @@ mod view;
 pub use backend::{Backend, BackendError, Change, Loaded, NewState};
 pub use contract::{BoxFuture, Job, LimitStore, LimitStoreExt};
 pub use driver::{Alerts, BATCH_SIZES, Driver, DriverOptions, DriverStats};
-pub use lanes::Lanes;
 pub use error::{Invalid, StoreError, Unavailable};
+pub use lanes::Lanes;
 pub use memory::MemoryBackend;
 pub use view::{Entry, Mark, Value, View};
 

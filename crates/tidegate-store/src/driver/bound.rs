@@ -41,14 +41,7 @@ struct Said {
 
 impl Bound {
     pub(super) fn new(entries_max: u64, alerts: Alerts) -> Self {
-        Self {
-            entries_max,
-            held: 0,
-            told: false,
-            counted_at: None,
-            swept_clean_at_ms: 0,
-            alerts,
-        }
+        Self { entries_max, held: 0, told: false, counted_at: None, swept_clean_at_ms: 0, alerts }
     }
 
     pub(super) fn held(&self) -> u64 {

@@ -31,14 +31,14 @@ const HOUR_MS: u64 = 3_600_000;
 #[test]
 fn a_full_disk_refuses_and_goes_on_once_there_is_room() {
     let setup = Setup::new();
-    let Some(disk) = SmallDisk::mount(&setup.folder().join("tidegate-data"), DISK_MIB) else { return };
+    let Some(disk) = SmallDisk::mount(&setup.folder().join("tidegate-data")) else { return };
     let ballast = disk.fill("ballast", BALLAST_MIB);
     let server = setup.set("store.durability", "fsync").start();
     let mut caller = Caller::to(server.guard);
     let count = |by| body_of(&one("counter", Command::increment(key("counter"), by, HOUR_MS)));
     caller.run(&count(1)).expect("there is room");
 
-    let stored = fill(&mut caller, HOUR_MS);
+    let stored = fill(&mut caller);
     // Smaller ones, until not even those have room.
     let mut counted = 1;
     let refused = loop {
@@ -68,7 +68,7 @@ fn a_full_disk_refuses_and_goes_on_once_there_is_room() {
     });
     assert!(!response.steps[0].replayed, "the refused one was not executed: {response:?}");
     assert_counter(&mut caller, counted + 1);
-    caller.run(&body_of(&large(stored, HOUR_MS))).expect("there is room");
+    caller.run(&body_of(&large(stored))).expect("there is room");
     assert_eq!(wire::get(server.guard, "/readyz").expect("an answer").status, 200);
     assert!(!server.log().contains("the store has stopped"), "{}", server.log());
 
@@ -78,41 +78,21 @@ fn a_full_disk_refuses_and_goes_on_once_there_is_room() {
     assert_stored(&mut caller, 0..stored + 1);
 }
 
-#[test]
-fn a_full_disk_has_room_again_once_what_it_holds_has_ended() {
-    let setup = Setup::new();
-    let Some(_disk) = SmallDisk::mount(&setup.folder().join("tidegate-data"), 60) else { return };
-    let server = setup.start();
-    let mut caller = Caller::to(server.guard);
-    fill(&mut caller, 15_000);
-    let count = || body_of(&one("counter", Command::increment(key("counter"), 1, HOUR_MS)));
-    while caller.post(&count()).expect("an answer").status == 200 {}
-    for n in 0..2 {
-        let at = crate::support::now();
-        while at.elapsed() < std::time::Duration::from_secs(14) {
-            if caller.post(&count()).expect("an answer").status == 200 { eprintln!("room {n}"); return; }
-        }
-        eprintln!("{}", server.log().lines().rev().take(3).collect::<Vec<_>>().join("\n"));
-        eprintln!("{}", server.metrics().lines().filter(|l| l.starts_with("tidegate_store")).collect::<Vec<_>>().join("\n"));
-    }
-    panic!("never");
-}
-
 /// Writes large records until there is no room; answers how many requests were acknowledged.
-fn fill(caller: &mut Caller, ttl_ms: u64) -> usize {
+fn fill(caller: &mut Caller) -> usize {
     for number in 0.. {
-        let reply = caller.post(&body_of(&large(number, ttl_ms))).expect("an answer");
+        let reply = caller.post(&body_of(&large(number))).expect("an answer");
         if reply.status != 200 {
             assert!(is_unavailable(&reply), "{reply:?}");
             return number;
         }
-        assert!(number * AT_ONCE * VALUE_BYTES < 64 << 20, "more than the disk holds was acknowledged");
+        assert!(number * AT_ONCE * VALUE_BYTES < DISK_MIB << 20, "more than the disk holds was acknowledged");
     }
     unreachable!("a disk is full some time")
 }
 
-fn large(number: usize, ttl_ms: u64) -> Request {
-    let sets = (0..AT_ONCE).map(|name| Command::set(key(&name.to_string()), value(number, name), ttl_ms));
+fn large(number: usize) -> Request {
+    let sets = (0..AT_ONCE).map(|name| Command::set(key(&name.to_string()), value(number, name), HOUR_MS));
     request(fresh_id()).step(partition_of(&partition(number)), sets)
 }
 
@@ -151,9 +131,9 @@ struct SmallDisk(PathBuf);
 
 impl SmallDisk {
     /// None where this process may not mount one, but in CI, which may.
-    fn mount(path: &Path, mib: usize) -> Option<Self> {
+    fn mount(path: &Path) -> Option<Self> {
         fs::DirBuilder::new().mode(0o700).create(path).expect("the folder is fresh");
-        let size = format!("size={mib}m,mode=0700");
+        let size = format!("size={DISK_MIB}m,mode=0700");
         let mounted =
             Process::new("mount").args(["-t", "tmpfs", "-o", &size, "tidegate-test"]).arg(path).output();
         if mounted.as_ref().is_ok_and(|output| output.status.success()) {
