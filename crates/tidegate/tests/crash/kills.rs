@@ -7,16 +7,16 @@ use std::{
     thread,
 };
 
-use tidegate_protocol::{CommandResult, Response};
+use tidegate_protocol::{Command, CommandResult, Response};
 
 use crate::{
-    caller::Caller,
+    caller::{Caller, key},
     ledger::{Breaches, Ledger},
     support::{
         DEADLINE,
         server::{Server, Setup},
     },
-    workload::{Choices, Effect, Operation, Random},
+    workload::{Choices, Effect, LONG_MS, Operation, Random, pairs},
 };
 
 const KILLS: usize = 20;
@@ -42,6 +42,21 @@ fn the_ledger_notices_a_store_that_loses_everything() {
         let breaches = killed.round(0, ACKNOWLEDGED_MAX);
         let says = |text: &str| breaches.iter().any(|breach| breach.contains(text));
         assert!(says("acknowledged") && says("became"), "{breaches:#?}");
+    }
+}
+
+/// And the control for halves and for what counts twice.
+#[test]
+fn the_ledger_notices_half_a_step_and_what_nobody_sent() {
+    let server = Setup::new().start();
+    let mut caller = Caller::to(server.guard);
+    let add = |name: &str| Command::increment(key(name), 1, LONG_MS);
+    for (name, said) in
+        [("left", "half of a step is there"), ("right", "1 found; 0 before, 0 acknowledged, at most 0")]
+    {
+        caller.one(&pairs(0), add(name));
+        let breaches = Ledger::default().settle(&mut caller, &mut []);
+        assert!(breaches.iter().any(|breach| breach.contains(said)), "{breaches:#?}");
     }
 }
 
