@@ -60,6 +60,12 @@ impl EmbeddedBackend {
     pub fn tick(&self) -> bool {
         self.engine.idle()
     }
+
+    /// What does the work, for tests that do a part of it.
+    #[cfg(test)]
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
+    }
 }
 
 impl Drop for EmbeddedBackend {

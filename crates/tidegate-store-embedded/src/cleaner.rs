@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use crate::{
     format::{FrameKind, encode_put},
-    log::Log,
+    log::{Log, Need},
     rows::{Met, Place, Rows},
 };
 
@@ -19,8 +19,11 @@ const START_QUARTERS: u64 = 9;
 const DISK_QUARTERS: u64 = 11;
 /// Segments that the log may have whatever is live: the current one, and one to clean.
 const SEGMENTS_FREE: u64 = 2;
-/// Segments on the disk whatever is live: those, the next one, and a spare one.
-const DISK_SEGMENTS_FREE: u64 = 4;
+/// The same when the log can't grow any more.
+const STARVED_QUARTERS: u64 = 6;
+const STARVED_SEGMENTS_FREE: u64 = 1;
+/// Segments on the disk whatever is live: those, the next one, the one kept for cleaning, and a spare one.
+const DISK_SEGMENTS_FREE: u64 = 5;
 /// The part of the log that is cleaned in one walk over the rows.
 const SEGMENTS_SHARE: usize = 8;
 /// A walk ends by the time that the log has grown by this part of the live bytes.
@@ -29,6 +32,9 @@ const WALK_SHARE: u64 = 8;
 const SLOTS_MIN: u64 = 2048;
 /// The least bytes of the copies of a step.
 const COPIES_BYTES_MIN: usize = 64 * 1024;
+/// The most of them when room is scarce, as a part of a segment: what is too large for the rest of a segment
+/// leaves that empty.
+const COPIES_SHARE: u64 = 128;
 
 /// The cleaning that is under way, if any.
 #[derive(Debug, Default)]
@@ -48,7 +54,10 @@ struct Walk {
 impl Cleaner {
     /// Whether there is something to do.
     pub(crate) fn wants_step(&self, log: &Log, live_bytes: u64) -> bool {
-        self.walk.is_some() || log.used_bytes() > start_at(log, live_bytes) && log.sealed().len() > 0
+        // What the last walk has freed is needed for the next one then.
+        let waits = log.is_starved() && log.is_releasing();
+        let starts = log.used_bytes() > start_at(log, live_bytes) && log.sealed().len() > 0;
+        self.walk.is_some() || starts && !waits
     }
 
     /// Does one step, in proportion to the `written_bytes` of the commit before it.
@@ -62,9 +71,12 @@ impl Cleaner {
         now_ms: u64,
         written_bytes: u64,
     ) -> io::Result<()> {
-        let walk =
-            *self.walk.get_or_insert_with(|| Walk { before: first_to_stay(log), place: Place::default() });
-        let copies_bytes = COPIES_BYTES_MIN.max(usize::try_from(written_bytes * 2).unwrap_or(usize::MAX));
+        let before = first_to_stay(log);
+        // A walk that was to free more than there is room for is given up for a shorter one.
+        let walk = self.walk.filter(|walk| walk.before <= before || !log.is_starved());
+        let walk = walk.unwrap_or(Walk { before, place: Place::default() });
+        self.walk = Some(walk);
+        let (need, copies_bytes) = copies_of_step(log, written_bytes);
         self.copies.clear();
         let payload = log.payload();
         let place = {
@@ -82,7 +94,7 @@ impl Cleaner {
         };
         if !self.copies.is_empty() {
             self.copied_bytes += payload.len() as u64;
-            let segment = log.append(FrameKind::Copies, now_ms)?;
+            let segment = log.append(FrameKind::Copies, need, now_ms)?;
             let mut rows = rows.lock();
             self.copies.drain(..).for_each(|met| rows.copied(met, segment));
         }
@@ -105,13 +117,29 @@ impl Cleaner {
 }
 
 fn start_at(log: &Log, live_bytes: u64) -> u64 {
-    live_bytes / 4 * START_QUARTERS + SEGMENTS_FREE * log.segment_bytes()
+    let (quarters, segments) = if log.is_starved() {
+        (STARVED_QUARTERS, STARVED_SEGMENTS_FREE)
+    } else {
+        (START_QUARTERS, SEGMENTS_FREE)
+    };
+    live_bytes / 4 * quarters + segments * log.segment_bytes()
 }
 
 fn first_to_stay(log: &Log) -> u32 {
-    let share = (log.sealed().len() / SEGMENTS_SHARE).max(1);
+    // The copies of one segment have room in another.
+    let share = if log.is_starved() { 1 } else { (log.sealed().len() / SEGMENTS_SHARE).max(1) };
     let last_to_go = log.sealed().take(share).last();
     last_to_go.map_or(0, |segment| segment.number + 1)
+}
+
+/// Who needs the room for the copies of a step, and about how many bytes they may have.
+fn copies_of_step(log: &Log, written_bytes: u64) -> (Need, usize) {
+    let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+    if log.is_starved() {
+        (Need::Copies, COPIES_BYTES_MIN.min(bytes(log.segment_bytes() / COPIES_SHARE)))
+    } else {
+        (Need::Ordinary, COPIES_BYTES_MIN.max(bytes(written_bytes * 2)))
+    }
 }
 
 /// The slots to look at: the part of all slots that the written bytes are of what may be written meanwhile.

@@ -21,7 +21,7 @@ use crate::{
     disk::{Disk, Guard},
     error::disk_error,
     format::{FrameKind, encode_delete, encode_put, record_bytes},
-    log::Log,
+    log::{Log, Need},
     recovery::{Checksums, lock, recover},
     rows::{Name, OutOfSlots, Rows},
 };
@@ -165,7 +165,9 @@ impl Engine {
             }
         }
         let written_bytes = payload.len() as u64;
-        let segment = log.append(FrameKind::Batch, now_ms).map_err(failed("writing a batch to the log"))?;
+        let segment = log
+            .append(FrameKind::Batch, Need::Ordinary, now_ms)
+            .map_err(failed("writing a batch to the log"))?;
         if self.durability == Durability::Fsync {
             let flush = log.flush();
             flush.run().map_err(|cause| self.stop("flushing the log", Some(cause)))?;
@@ -214,9 +216,21 @@ impl Engine {
         let prepared = prepared.map_or(Ok(()), |stepped| writer.log.end_step(stepped));
         self.prepared.notify_all();
         let now_ms = self.clock.now_ms();
-        let stepped = prepared.and_then(|()| writer.step(&self.rows, live_bytes, now_ms, written_bytes));
-        writer.note(&stepped);
-        stepped.is_ok_and(|more| more)
+        // On a full disk nothing is prepared until the cleaning has let something go.
+        let stuck = prepared.is_err();
+        let starved = writer.log.is_starved();
+        let stepped = writer.step(&self.rows, live_bytes, now_ms, written_bytes);
+        let more = match stepped {
+            Ok(more) => more && (!stuck || writer.cleaner.wants_step(&writer.log, live_bytes)),
+            // The next step knows that it has to do with what room there is.
+            Err(_) => writer.log.is_starved() && !starved,
+        };
+        writer.note(&prepared.and(stepped));
+        if !(writer.log.is_starved() && writer.log.is_releasing()) {
+            return more;
+        }
+        drop(writer);
+        self.settle(now_ms, 0) || more
     }
 
     /// The upkeep of a quiet moment; answers whether there is more to do at once.
@@ -262,16 +276,18 @@ impl Engine {
         stats
     }
 
-    /// Flushes what has waited long enough, and then tells the log.
-    fn settle(&self, now_ms: u64, flush_every_ms: u64) {
-        let Some(writer) = self.writer.as_ref().filter(|_| self.failure.get().is_none()) else { return };
+    /// Flushes what has waited long enough, and then tells the log; answers whether segments were let go.
+    fn settle(&self, now_ms: u64, flush_every_ms: u64) -> bool {
+        let Some(writer) = self.writer.as_ref().filter(|_| self.failure.get().is_none()) else {
+            return false;
+        };
         let flush = {
             let mut writer = writer.lock();
             let due = self.durability == Durability::Fsync
                 || now_ms.saturating_sub(writer.flushed_at_ms) >= flush_every_ms
                 || writer.log.is_releasing();
             if !due {
-                return;
+                return false;
             }
             writer.flushed_at_ms = now_ms;
             let told = writer.tell(now_ms, self.swept.swap(false, Ordering::Relaxed));
@@ -279,7 +295,7 @@ impl Engine {
                 writer.note(&told);
             }
             if !writer.log.has_unflushed() {
-                return;
+                return false;
             }
             writer.log.flush()
         };
@@ -288,10 +304,15 @@ impl Engine {
             Ok(()) => {
                 let live_bytes = self.rows.lock().live_bytes();
                 let mut writer = writer.lock();
+                let releasing = writer.log.is_releasing();
                 writer.log.flushed(&flush);
                 writer.collect(live_bytes);
+                releasing && !writer.log.is_releasing()
             }
-            Err(cause) => drop(self.stop("flushing the log", Some(cause))),
+            Err(cause) => {
+                drop(self.stop("flushing the log", Some(cause)));
+                false
+            }
         }
     }
 
@@ -353,7 +374,7 @@ impl Writer {
         let time = swept && now_ms > self.log.last_now_ms();
         let release = self.log.is_releasing() && !self.log.release_is_told();
         if time || release || self.log.has_untold() {
-            self.log.mark(now_ms)?;
+            self.log.mark(if release { Need::Release } else { Need::Ordinary }, now_ms)?;
         }
         Ok(())
     }

@@ -35,7 +35,8 @@ pub struct Options {
     /// What "acknowledged" promises.
     pub durability: Durability,
     /// The size of a segment of the log. The log takes up at most three times the bytes of the live rows and
-    /// six segments.
+    /// seven segments. The last segment that a full disk has room for is kept for cleaning; a disk with room
+    /// for fewer than four may stay full until all rows of a segment have expired.
     pub segment_bytes: u64,
     /// Which secret rows are named under. Rows of another secret can't be read and do not count; they stay
     /// until they expire.

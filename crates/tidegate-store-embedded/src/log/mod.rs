@@ -1,6 +1,7 @@
 //! The log as it is written: frames into the current segment, segments one after the other.
 
 mod prepare;
+mod room;
 mod spares;
 
 use std::{collections::VecDeque, io, sync::Arc};
@@ -8,17 +9,16 @@ use std::{collections::VecDeque, io, sync::Arc};
 use crate::{
     disk::{Disk, DiskFile},
     format::{
-        FRAME_HEADER_BYTES, FrameBuffer, FrameHeader, FrameKind, HEADER_BYTES, PAYLOAD_BYTES_MAX, Seal,
-        Secrets, StoreSeed, TooManySecrets, frame_bytes, segment_name,
+        FrameBuffer, FrameHeader, FrameKind, HEADER_BYTES, PAYLOAD_BYTES_MAX, Seal, Secrets, StoreSeed,
+        TooManySecrets, frame_bytes, segment_name,
     },
 };
 pub(crate) use prepare::{Preparation, UNFINISHED, first_segment};
+pub(crate) use room::Need;
 use spares::Spares;
 
 /// A buffer that grew beyond this is given back after its batch.
 const BUFFER_BYTES_KEPT: usize = 4 * 1024 * 1024;
-/// Every segment keeps room for its end frame.
-const END_BYTES: u64 = FRAME_HEADER_BYTES as u64;
 
 /// The log of an open store.
 #[derive(Debug)]
@@ -37,6 +37,10 @@ pub(crate) struct Log {
     preparation: Option<Preparation>,
     /// Whether a step towards it is being done by somebody.
     preparing: bool,
+    /// Whether the last step failed, for want of room most likely.
+    starved: bool,
+    /// Whether the cleaning may have taken the last segment that could be had, and needs the rest of it.
+    lent: bool,
     /// Segments that were left, oldest first.
     sealed: VecDeque<Sealed>,
     /// Segments that were left and not flushed since.
@@ -108,6 +112,9 @@ pub(crate) struct Flush {
 
 impl Log {
     pub(crate) fn new(disk: Arc<dyn Disk>, segment_bytes: u64, found: Found) -> Self {
+        // The last process may have ended in the midst of a cleaning, which enters the third segment at the
+        // earliest.
+        let lent = found.next.is_none() && found.sealed.len() >= 2;
         Self {
             disk,
             seed: found.seed,
@@ -119,6 +126,8 @@ impl Log {
             next: found.next,
             preparation: None,
             preparing: false,
+            starved: false,
+            lent,
             sealed: found.sealed,
             unflushed: Vec::new(),
             spares: Spares::new(found.garbage),
@@ -143,14 +152,15 @@ impl Log {
     /// Writes the frame; answers the segment it is in.
     ///
     /// # Errors
-    /// The disk failed: the frame is not part of the log, and the next one goes where it would have gone.
-    pub(crate) fn append(&mut self, kind: FrameKind, now_ms: u64) -> io::Result<u32> {
+    /// The disk failed, or has no room for this need: the frame is not part of the log, and the next one goes
+    /// where it would have gone.
+    pub(crate) fn append(&mut self, kind: FrameKind, need: Need, now_ms: u64) -> io::Result<u32> {
         let payload_bytes = self.frame.payload_bytes();
         if payload_bytes > PAYLOAD_BYTES_MAX {
             self.frame.shrink(BUFFER_BYTES_KEPT);
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, "the batch has more than 1 GiB"));
         }
-        self.make_room(frame_bytes(payload_bytes) as u64, now_ms)?;
+        self.make_room(frame_bytes(payload_bytes) as u64, need, now_ms)?;
         let mut frame = std::mem::take(&mut self.frame);
         let written = self.write(&mut frame, kind, now_ms);
         if payload_bytes > BUFFER_BYTES_KEPT {
@@ -166,9 +176,9 @@ impl Log {
     ///
     /// # Errors
     /// As for [`Log::append`].
-    pub(crate) fn mark(&mut self, now_ms: u64) -> io::Result<()> {
+    pub(crate) fn mark(&mut self, need: Need, now_ms: u64) -> io::Result<()> {
         self.frame.start();
-        self.append(FrameKind::Mark, now_ms).map(drop)
+        self.append(FrameKind::Mark, need, now_ms).map(drop)
     }
 
     /// What has to be flushed for all frames so far to be durable.
@@ -215,7 +225,7 @@ impl Log {
     }
 
     /// Lets go of released segments, once that is durable, and of spare ones while the files of the log have
-    /// more than `bytes_max`.
+    /// more than `bytes_max`; not those that will be needed at once, if no others can be had.
     pub(crate) fn collect(&mut self, bytes_max: u64) {
         if self.durable_lsn >= self.oldest_told_by_lsn {
             while let Some(segment) = self.sealed.pop_front_if(|segment| segment.number < self.oldest_segment)
@@ -224,7 +234,8 @@ impl Log {
             }
         }
         let others = self.disk_bytes() - self.spares.bytes();
-        self.spares.trim(&*self.disk, self.segment_bytes, bytes_max.saturating_sub(others));
+        let needed = if self.is_starved() { self.files_missing() * self.segment_bytes } else { 0 };
+        self.spares.trim(&*self.disk, self.segment_bytes, bytes_max.saturating_sub(others).max(needed));
     }
 
     /// The segments that were left, oldest first, without those that are released.
@@ -262,17 +273,6 @@ impl Log {
         self.counts
     }
 
-    fn make_room(&mut self, bytes: u64, now_ms: u64) -> io::Result<()> {
-        // A frame larger than a segment makes its segment longer.
-        if self.in_use && self.position + bytes + END_BYTES > self.segment_bytes {
-            self.change_segment(now_ms)?;
-        }
-        if self.position == HEADER_BYTES as u64 {
-            self.tell_secrets(now_ms)?;
-        }
-        Ok(())
-    }
-
     /// Makes `secret_id` the secret of new rows; answers its tag, and whether the log has to be told.
     pub(crate) fn use_secret(
         &mut self,
@@ -294,19 +294,6 @@ impl Log {
         let secrets = &self.secrets;
         secrets.encode(self.control.start());
         self.write_control(FrameKind::Secrets, now_ms)
-    }
-
-    fn change_segment(&mut self, now_ms: u64) -> io::Result<()> {
-        self.prepare_now()?;
-        self.control.start();
-        self.write_control(FrameKind::End, now_ms)?;
-        let next = self.next.take().expect("it was made just above, if it was not there");
-        let left = std::mem::replace(&mut self.current, next);
-        self.sealed.push_back(Sealed { number: left.number, size_bytes: left.size_bytes });
-        self.unflushed.push((left.number, left.file));
-        self.position = HEADER_BYTES as u64;
-        self.in_use = false;
-        Ok(())
     }
 
     fn write_control(&mut self, kind: FrameKind, now_ms: u64) -> io::Result<()> {

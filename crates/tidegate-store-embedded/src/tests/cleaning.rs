@@ -35,7 +35,7 @@ fn churn_never_takes_more_than_three_times_the_live_data() {
             assert_eq!(stats.disk_bytes, disk_bytes, "the store knows its files");
             live_bytes.pop_front();
             live_bytes.push_back(stats.live_bytes);
-            let allowed = 3 * live_bytes.iter().max().expect("some") + 6 * LARGER_SEGMENT_BYTES;
+            let allowed = 3 * live_bytes.iter().max().expect("some") + 7 * LARGER_SEGMENT_BYTES;
             assert!(disk_bytes <= allowed, "{disk_bytes} bytes on the disk, at most {allowed}: {stats:?}");
         }
         harness.check(rows).expect("nothing was lost");
@@ -65,7 +65,7 @@ fn the_room_of_expired_rows_comes_back_without_any_write() {
         harness.settle();
         after_round.push(harness.disk.bytes());
     }
-    assert!(after_round[0] <= 4 * SEGMENT_BYTES, "{after_round:?}");
+    assert!(after_round[0] <= 5 * SEGMENT_BYTES, "{after_round:?}");
     assert!(after_round.iter().all(|&bytes| bytes <= after_round[0] * 11 / 10), "{after_round:?}");
 }
 

@@ -3,6 +3,7 @@
 mod cleaning;
 mod damage;
 mod faults;
+mod full;
 mod harness;
 mod model;
 mod secrets;
