@@ -112,44 +112,18 @@ pub async fn serve_tcp<H: Handler>(
     options: ServerOptions,
     connections: Connections,
     workers: Workers,
-    mut shutdown: Shutdown,
+    shutdown: Shutdown,
 ) {
-    let mut tasks = JoinSet::new();
-    loop {
-        let accepted = tokio::select! {
-            biased;
-            () = told(&mut shutdown) => break,
-            Some(_ended) = tasks.join_next(), if !tasks.is_empty() => continue,
-            accepted = listener.accept() => accepted,
-        };
-        let (stream, address) = match accepted {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                after_failed_accept(&*handler, &error).await;
-                continue;
-            }
-        };
-        let Ok(place) = Arc::clone(&connections.0).try_acquire_owned() else {
-            handler.refused_connection();
-            continue;
-        };
-        let context = connection::Context {
-            peer: Peer::Address(address.ip()),
-            handler: Arc::clone(&handler),
-            options,
-            shutdown: shutdown.clone(),
-        };
-        let Ok(stream) = stream.into_std() else { continue };
+    let run = |stream, context| {
         let tls = tls.clone();
-        let serve = async move {
+        async move {
             // It is registered anew, with the runtime that it is served on.
             if let Ok(stream) = TcpStream::from_std(stream) {
                 connection::run_tcp(stream, tls, context).await;
             }
-            drop(place);
-        };
-        tasks.spawn_on(serve, workers.next());
-    }
+        }
+    };
+    let tasks = accept(&listener, run, handler, options, connections, workers, shutdown).await;
     drop(listener);
     finish(tasks, options.shutdown_timeout).await;
 }
@@ -162,18 +136,67 @@ pub async fn serve_unix<H: Handler>(
     options: ServerOptions,
     connections: Connections,
     workers: Workers,
-    mut shutdown: Shutdown,
+    shutdown: Shutdown,
 ) {
+    let run = |stream, context| async move {
+        if let Ok(stream) = UnixStream::from_std(stream) {
+            connection::run_http1(stream, context).await;
+        }
+    };
+    let tasks = accept(&listener, run, handler, options, connections, workers, shutdown).await;
+    drop(listener);
+    finish(tasks, options.shutdown_timeout).await;
+}
+
+/// What connections come from: a stream that no runtime has registered yet, and who is at its other end.
+trait Listener {
+    type Stream;
+
+    fn next(&self) -> impl Future<Output = io::Result<(Self::Stream, Peer)>> + Send;
+}
+
+impl Listener for TcpListener {
+    type Stream = std::net::TcpStream;
+
+    async fn next(&self) -> io::Result<(Self::Stream, Peer)> {
+        let (stream, address) = self.accept().await?;
+        Ok((stream.into_std()?, Peer::Address(address.ip())))
+    }
+}
+
+impl Listener for UnixListener {
+    type Stream = std::os::unix::net::UnixStream;
+
+    async fn next(&self) -> io::Result<(Self::Stream, Peer)> {
+        let (stream, _address) = self.accept().await?;
+        Ok((stream.into_std()?, Peer::Socket))
+    }
+}
+
+/// Accepts until `shutdown`: each connection gets one of the places and one of the workers, or is closed.
+/// Answers the connections that still run.
+async fn accept<L: Listener, H: Handler, R>(
+    listener: &L,
+    run: impl Fn(L::Stream, connection::Context<H>) -> R,
+    handler: Arc<H>,
+    options: ServerOptions,
+    connections: Connections,
+    workers: Workers,
+    mut shutdown: Shutdown,
+) -> JoinSet<()>
+where
+    R: Future<Output = ()> + Send + 'static,
+{
     let mut tasks = JoinSet::new();
     loop {
         let accepted = tokio::select! {
             biased;
-            () = told(&mut shutdown) => break,
+            () = told(&mut shutdown) => return tasks,
             Some(_ended) = tasks.join_next(), if !tasks.is_empty() => continue,
-            accepted = listener.accept() => accepted,
+            accepted = listener.next() => accepted,
         };
-        let stream = match accepted {
-            Ok((stream, _address)) => stream,
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
             Err(error) => {
                 after_failed_accept(&*handler, &error).await;
                 continue;
@@ -183,23 +206,15 @@ pub async fn serve_unix<H: Handler>(
             handler.refused_connection();
             continue;
         };
-        let context = connection::Context {
-            peer: Peer::Socket,
-            handler: Arc::clone(&handler),
-            options,
-            shutdown: shutdown.clone(),
-        };
-        let Ok(stream) = stream.into_std() else { continue };
-        let serve = async move {
-            if let Ok(stream) = UnixStream::from_std(stream) {
-                connection::run_http1(stream, context).await;
-            }
+        let context =
+            connection::Context { peer, handler: Arc::clone(&handler), options, shutdown: shutdown.clone() };
+        let serve = run(stream, context);
+        let held = async move {
+            serve.await;
             drop(place);
         };
-        tasks.spawn_on(serve, workers.next());
+        tasks.spawn_on(held, workers.next());
     }
-    drop(listener);
-    finish(tasks, options.shutdown_timeout).await;
 }
 
 /// Ends once `shutdown` says so, or its sender is gone.
