@@ -38,6 +38,10 @@ pub(crate) mod first_byte {
     pub(crate) const BUDGET: u8 = 0x41;
     pub(crate) const RECEIPT: u8 = 0x51;
     pub(crate) const RECORD: u8 = 0x61;
+    pub(crate) const FAMILY_DAY: u8 = 0x71;
+    pub(crate) const QUOTA: u8 = 0x81;
+    pub(crate) const FENCE: u8 = 0x91;
+    pub(crate) const AUDIT: u8 = 0xa1;
 }
 
 /// Appends `value` in LEB128: seven bits a byte, lowest first, the high bit set on all but the last.
@@ -57,6 +61,18 @@ impl<'a> Reader<'a> {
     #[must_use]
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
+    }
+
+    /// A reader of what follows the first byte of a row, which must be `expected`.
+    ///
+    /// # Errors
+    /// It is another one, or there is none.
+    pub(crate) fn of_kind(bytes: &'a [u8], expected: u8) -> Result<Self, DecodeError> {
+        let mut reader = Self::new(bytes);
+        match reader.byte()? {
+            first_byte if first_byte == expected => Ok(reader),
+            first_byte => Err(DecodeError::Version { first_byte }),
+        }
     }
 
     /// The next byte.

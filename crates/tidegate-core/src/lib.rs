@@ -6,6 +6,7 @@
 extern crate alloc;
 
 pub mod address;
+pub mod admission;
 pub mod codec;
 pub mod duration;
 pub mod key;

@@ -6,6 +6,7 @@
 extern crate alloc;
 
 pub mod bounds;
+pub mod control;
 pub mod identity;
 pub mod name;
 pub mod request;
@@ -13,6 +14,7 @@ pub mod response;
 pub mod signature;
 
 mod base64url;
+mod strict;
 mod word;
 
 pub use request::{BadRequest, Command, Request, Step};

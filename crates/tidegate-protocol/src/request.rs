@@ -34,6 +34,7 @@ mod words;
 use alloc::{string::String, vec::Vec};
 use core::fmt;
 
+pub(crate) use parse::read_json;
 use serde::Serialize;
 use thiserror::Error;
 pub use tidegate_core::{record::SetMode, window::Algorithm};

@@ -33,6 +33,29 @@ pub(crate) fn serialize<T: Word + PartialEq, S: serde::Serializer>(
     serializer.serialize_str(name(word))
 }
 
+/// The same for a field that may be absent, but not null.
+pub(crate) mod optional {
+    use serde::{Deserializer, Serializer};
+
+    use super::Word;
+
+    pub(crate) fn deserialize<'de, T: Word, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<T>, D::Error> {
+        super::deserialize(deserializer).map(Some)
+    }
+
+    pub(crate) fn serialize<T: Word + PartialEq, S: Serializer>(
+        word: &Option<T>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        match word {
+            Some(word) => super::serialize(word, serializer),
+            None => serializer.serialize_none(),
+        }
+    }
+}
+
 /// Reads a text that `parse` accepts.
 pub(crate) fn deserialize_text<'de, T, D: Deserializer<'de>>(
     deserializer: D,

@@ -22,7 +22,7 @@ impl Budget {
     /// # Errors
     /// The bytes are not a budget's row, whole and in bounds.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
-        let mut reader = open(bytes, first_byte::BUDGET)?;
+        let mut reader = Reader::of_kind(bytes, first_byte::BUDGET)?;
         let budget = Self { ends_at_ms: reader.varint()?, used: reader.varint_to(INTEGER_MAX)? };
         reader.end().map(|()| budget)
     }
@@ -45,7 +45,7 @@ impl Receipt {
     /// # Errors
     /// The bytes are not a receipt's row, whole and in bounds.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
-        let mut reader = open(bytes, first_byte::RECEIPT)?;
+        let mut reader = Reader::of_kind(bytes, first_byte::RECEIPT)?;
         let refunded = match reader.byte()? {
             0 => false,
             1 => true,
@@ -59,13 +59,5 @@ impl Receipt {
             charges.push((Key::from_bytes(reader.array()?), reader.varint()?));
         }
         reader.end().map(|()| Self { refunded, cost, charges })
-    }
-}
-
-fn open(bytes: &[u8], expected: u8) -> Result<Reader<'_>, DecodeError> {
-    let mut reader = Reader::new(bytes);
-    match reader.byte()? {
-        first_byte if first_byte == expected => Ok(reader),
-        first_byte => Err(DecodeError::Version { first_byte }),
     }
 }

@@ -18,22 +18,26 @@ impl Request {
     /// The body is not JSON, says more or less than a request may, or is out of bounds. The error names the
     /// place.
     pub fn parse(body: Verified<'_>) -> Result<Self, BadRequest> {
-        let body = body.body();
-        if body.len() > BODY_BYTES_MAX {
-            return Err(BadRequest::whole("must be at most 16 KiB"));
-        }
-        let text = str::from_utf8(body).map_err(|_| BadRequest::whole("must be UTF-8"))?;
-        let request = serde_json::from_str::<wire::Request>(text).map_err(|cause| locate(text, &cause))?.0;
+        let request = read_json::<wire::Request>(body.body())?.0;
         request.validate()?;
         Ok(request)
     }
 }
 
+/// Reads a body of JSON, or says which place of it is wrong.
+pub(crate) fn read_json<T: for<'de> Deserialize<'de>>(body: &[u8]) -> Result<T, BadRequest> {
+    if body.len() > BODY_BYTES_MAX {
+        return Err(BadRequest::whole("must be at most 16 KiB"));
+    }
+    let text = str::from_utf8(body).map_err(|_| BadRequest::whole("must be UTF-8"))?;
+    serde_json::from_str(text).map_err(|cause| locate::<T>(text, &cause))
+}
+
 /// Reads a faulty body once more, slowly, to learn which place is at fault.
-fn locate(text: &str, cause: &serde_json::Error) -> BadRequest {
+fn locate<T: for<'de> Deserialize<'de>>(text: &str, cause: &serde_json::Error) -> BadRequest {
     let mut track = serde_path_to_error::Track::new();
     let mut json = serde_json::Deserializer::from_str(text);
-    let located = wire::Request::deserialize(serde_path_to_error::Deserializer::new(&mut json, &mut track));
+    let located = T::deserialize(serde_path_to_error::Deserializer::new(&mut json, &mut track));
     let place = match located {
         Ok(_) => String::new(), // The fault comes after the request's end.
         Err(_) => track.path().to_string(),

@@ -5,17 +5,18 @@
 //! One flat struct serves all commands, since an internally tagged enum would buffer every field.
 
 use alloc::{string::String, vec::Vec};
-use core::{fmt, marker::PhantomData};
+use core::fmt;
 
 use serde::{
     Deserialize, Deserializer,
-    de::{self, Error, MapAccess, Visitor, value::MapAccessDeserializer},
+    de::{self, Error, Visitor},
 };
 
 use super::{Algorithm, Mode, SetMode, words::Name};
 use crate::{
     identity::Digest,
     name::{Family, OperationId, ReceiptId},
+    strict::{object, present},
     word,
 };
 
@@ -102,7 +103,7 @@ struct CommandFields {
     value: Option<String>,
     #[serde(default, deserialize_with = "some_unsigned")]
     ttl_ms: Option<u64>,
-    #[serde(default, deserialize_with = "some_word")]
+    #[serde(default, deserialize_with = "word::optional::deserialize")]
     mode: Option<SetMode>,
     #[serde(default, deserialize_with = "present")]
     keep_ttl: Option<bool>,
@@ -301,34 +302,6 @@ impl Visitor<'_> for TargetVisitor {
     fn visit_str<E: Error>(self, text: &str) -> Result<Target, E> {
         Digest::parse(text).map(Target::Key).map_err(E::custom)
     }
-}
-
-/// Reads `T` from an object, and from nothing else.
-fn object<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
-    deserializer.deserialize_map(ObjectVisitor(PhantomData))
-}
-
-struct ObjectVisitor<T>(PhantomData<T>);
-
-impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
-    type Value = T;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
-        T::deserialize(MapAccessDeserializer::new(map))
-    }
-}
-
-/// Reads a field that may be absent, but not null.
-fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
-    T::deserialize(deserializer).map(Some)
-}
-
-fn some_word<'de, T: word::Word, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
-    word::deserialize(deserializer).map(Some)
 }
 
 fn unsigned<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {

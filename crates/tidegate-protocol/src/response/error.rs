@@ -4,7 +4,9 @@ use alloc::{string::String, vec::Vec};
 
 use serde::{Deserialize, Serialize};
 
-use crate::word::{Word, word_in_json};
+pub use tidegate_core::admission::Axis;
+
+use crate::word::{self, Word, word_in_json};
 
 /// The body of every answer that is not a 200.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,7 +24,7 @@ pub struct ErrorDetail {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<StopReason>,
     /// Whose quota is spent, for [`ErrorCode::GuardLimited`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "word::optional", skip_serializing_if = "Option::is_none")]
     pub axis: Option<Axis>,
     /// In a sentence.
     pub message: String,
@@ -61,21 +63,6 @@ pub enum StopReason {
     BudgetInsufficient,
 }
 
-/// What an identity's quota is kept by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Axis {
-    /// The caller's address.
-    Source,
-    /// Its IPv4 /24.
-    Network24,
-    /// Its IPv6 /56.
-    Network56,
-    /// Its IPv6 /48.
-    Network48,
-    /// The user, account or token's owner.
-    Principal,
-}
-
 impl ErrorCode {
     /// The HTTP status that goes with it.
     #[must_use]
@@ -93,7 +80,7 @@ impl ErrorCode {
     /// Its name, as in JSON.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        crate::word::name(&self)
+        word::name(&self)
     }
 }
 
@@ -101,26 +88,7 @@ impl StopReason {
     /// Its name, as in JSON.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        crate::word::name(&self)
-    }
-}
-
-impl Axis {
-    /// Its name, as in JSON.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        crate::word::name(&self)
-    }
-
-    /// The axis of a network with this prefix: 24, 56 or 48.
-    #[must_use]
-    pub const fn of_network(prefix: u8) -> Option<Self> {
-        match prefix {
-            24 => Some(Self::Network24),
-            56 => Some(Self::Network56),
-            48 => Some(Self::Network48),
-            _ => None,
-        }
+        word::name(&self)
     }
 }
 
@@ -179,12 +147,12 @@ impl Word for StopReason {
 impl Word for Axis {
     const WHAT: &'static str = "an axis";
     const NAMES: &'static [(&'static str, Self)] = &[
-        ("source", Self::Source),
-        ("network/24", Self::Network24),
-        ("network/56", Self::Network56),
-        ("network/48", Self::Network48),
-        ("principal", Self::Principal),
+        (Self::Source.as_str(), Self::Source),
+        (Self::Network24.as_str(), Self::Network24),
+        (Self::Network56.as_str(), Self::Network56),
+        (Self::Network48.as_str(), Self::Network48),
+        (Self::Principal.as_str(), Self::Principal),
     ];
 }
 
-word_in_json!(ErrorCode, StopReason, Axis);
+word_in_json!(ErrorCode, StopReason);
