@@ -86,9 +86,8 @@ impl Origin {
     ) -> Result<RawAnswer, Cause> {
         let request =
             if body.is_empty() { request } else { request.header(header::CONTENT_TYPE, "application/json") };
-        let request = request
-            .body(Full::new(Bytes::from(body)))
-            .map_err(|cause| Cause::Transport(chain(&cause)))?;
+        let request =
+            request.body(Full::new(Bytes::from(body))).map_err(|cause| Cause::Transport(chain(&cause)))?;
         let exchange = match &self.connections {
             Connections::Cleartext(client) => client.request(request),
             Connections::Tls(client) => client.request(request),

@@ -1,10 +1,12 @@
 //! The command line: verbs, the flags that all of them share, and those verbs that need no server.
 
 pub mod call;
+pub mod control;
 mod demo;
 mod keygen;
 mod store;
 mod verbs;
+mod words;
 
 use std::{ffi::OsString, path::PathBuf};
 
@@ -82,6 +84,8 @@ pub enum Verb {
     },
     /// Send one command to a guard store; exits with 0 allowed, 1 denied, 2 no answer
     Call(Box<call::CallArgs>),
+    /// Stop and resume everything, see budgets, let somebody in again: the operator's calls
+    Control(Box<control::ControlArgs>),
     /// Print a fresh secret
     Keygen(KeygenArgs),
     /// Watch a guard at work: a server, some honest callers, and an attack

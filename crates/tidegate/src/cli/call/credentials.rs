@@ -45,27 +45,36 @@ pub enum ClientError {
 /// # Errors
 /// What is missing or faulty.
 pub fn client_credentials(loaded: &Loaded) -> Result<ClientCredentials, ClientError> {
-    let faults: Vec<_> = loaded.faults.iter().filter(|fault| concerns(fault, loaded)).cloned().collect();
-    if !faults.is_empty() {
-        return Err(ClientError::Faults(faults));
-    }
-    let configuration = loaded.regardless();
+    let url = guard_url(loaded)?;
     let client = &loaded.client;
     let configured = loaded.signing_secrets().first();
     let own = client.secret.as_ref().or(configured);
     let made = match (own, &client.key_pepper) {
         (Some(_), Some(_)) => None,
-        _ => secrets::read(&configuration.store.path)?,
+        _ => secrets::read(&loaded.regardless().store.path)?,
     };
     let made = made.as_ref();
     let pepper = client.key_pepper.as_ref().or(made.map(|made| &made.pepper)).ok_or(ClientError::NoPepper)?;
     Ok(ClientCredentials {
-        url: client.url.clone().unwrap_or_else(|| Hidden::new(&own_url(configuration))),
+        url,
         secret: own.or(made.map(|made| &made.guard_secret)).cloned(),
         pepper: pepper.clone(),
         fairness_pepper: client.fairness_pepper.as_ref().unwrap_or(pepper).clone(),
         timeout_ms: client.timeout_ms,
     })
+}
+
+/// Where the guard store is: `client.url`, or the guard listener of this configuration.
+///
+/// # Errors
+/// The configuration is faulty where a client reads it.
+pub fn guard_url(loaded: &Loaded) -> Result<Hidden, ClientError> {
+    let faults: Vec<_> = loaded.faults.iter().filter(|fault| concerns(fault, loaded)).cloned().collect();
+    if !faults.is_empty() {
+        return Err(ClientError::Faults(faults));
+    }
+    let own = || Hidden::new(&own_url(loaded.regardless()));
+    Ok(loaded.client.url.clone().unwrap_or_else(own))
 }
 
 /// Whether a client would go wrong by the fault. What else is wrong with a server's configuration is no

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use tidegate_core::duration;
 
-pub use credentials::{ClientCredentials, ClientError, client_credentials};
+pub use credentials::{ClientCredentials, ClientError, client_credentials, guard_url};
 pub use grammar::{BudgetWord, WindowWord};
 pub use intent::{Call, CallError, Command, Intent, Output, Payload, SetMode, Target};
 pub use send::{SendError, configured_client, send};
