@@ -9,8 +9,10 @@ use tracing_subscriber::{
     EnvFilter, Layer, Registry, filter::ParseError, fmt::MakeWriter, layer::SubscriberExt, reload,
 };
 
-use crate::alerts::AlertLayer;
-use crate::config::{Log, LogFormat};
+use crate::{
+    alerts::AlertLayer,
+    config::{Log, LogFormat},
+};
 
 /// Why logging can't be set up or changed.
 #[derive(Debug, Error)]
