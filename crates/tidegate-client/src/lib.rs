@@ -12,12 +12,12 @@ mod http;
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use tidegate_core::secret::Secret;
-use tidegate_guard::{Guard, Refusal};
+use tidegate_guard::Guard;
 use tidegate_protocol::{
     identity::{self, Digest, Pepper, Purpose},
     name::OperationId,
     request::Request,
-    response::{ErrorBody, ErrorCode, Response},
+    response::{ErrorBody, Response},
 };
 
 pub use error::{Cause, ConfigurationFault, GuardUnavailable};
@@ -90,7 +90,7 @@ impl GuardClient {
                 Transport::Http(http) => read_answer(&http.post(body(request)?).await?),
                 Transport::Socket(socket) => read_answer(&socket.post(body(request)?).await?),
                 Transport::InProcess(guard) => {
-                    guard.run(request.clone()).await.map_err(|refusal| refused_in_process(&refusal))
+                    guard.run(request.clone()).await.map_err(|refusal| Cause::of_refusal(refusal.to_body()))
                 }
             }
         };
@@ -161,13 +161,4 @@ fn read_answer(answer: &RawAnswer) -> Result<Response, Cause> {
         Ok(refusal) => Err(Cause::of_refusal(refusal)),
         Err(_) => Err(Cause::NotAGuard { status: answer.status }),
     }
-}
-
-fn refused_in_process(refusal: &Refusal) -> Cause {
-    let code = match refusal {
-        Refusal::BadRequest(_) => ErrorCode::BadRequest,
-        Refusal::Conflict { .. } => ErrorCode::OperationConflict,
-        Refusal::Unavailable => ErrorCode::GuardUnavailable,
-    };
-    Cause::of_refusal(ErrorBody::new(code, refusal.to_string()))
 }

@@ -57,6 +57,8 @@ pub struct Admitted {
     pub day: FamilyDay,
     /// The new row of each identity, in the order of [`Ask::identities`].
     pub quotas: SmallVec<[Quota; 4]>,
+    /// What was charged.
+    pub commands: u64,
     /// 80 % of the budget are spent, for the first time today.
     pub warned: bool,
     /// The open part of the budget is spent, just now; the reserve is not.
@@ -108,6 +110,7 @@ pub fn admit(
     day.stopped |= day.used >= rules.budget;
     let exhausted = day.stopped && !before.stopped;
     Ok(Admitted {
+        commands: ask.commands,
         warned: day.warned && !before.warned,
         entered_reserve: spent_open(day.used) && !spent_open(before.used) && !day.stopped,
         exhausted,

@@ -20,6 +20,24 @@ pub struct KeySecret(Hmac<Sha256>);
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Group([u8; 8]);
 
+/// The 48 bits that the rows of one member of a group (a key within a partition, say) have in common.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Member([u8; MEMBER_BYTES]);
+
+/// Some rows that belong together: a whole group, or one member of it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Scope {
+    /// The group.
+    pub group: Group,
+    /// The member; none: all of them.
+    pub member: Option<Member>,
+}
+
+const GROUP_BYTES: usize = 8;
+const MEMBER_BYTES: usize = 6;
+/// Where the member stands in a key: at its end, since hash tables look at what comes first.
+const MEMBER: usize = Key::BYTES - MEMBER_BYTES;
+
 impl Group {
     /// The group called `name`.
     #[must_use]
@@ -31,6 +49,31 @@ impl Group {
     #[must_use]
     pub fn key(self, parts: &[&[u8]]) -> Key {
         Key::join(self.0, leading_bytes(&digest(parts)))
+    }
+
+    /// The row of this group and member that `parts` name, the member's name among them: what tells it from
+    /// the rows of other members is still 128 bits.
+    #[must_use]
+    pub fn key_of(self, member: Member, parts: &[&[u8]]) -> Key {
+        let mut key = self.key(parts);
+        key.0[MEMBER..].copy_from_slice(&member.0);
+        key
+    }
+}
+
+impl Member {
+    /// The member called `name`.
+    #[must_use]
+    pub fn of(name: &[u8]) -> Self {
+        Self(leading_bytes(&digest(&[b"member", name])))
+    }
+}
+
+impl Scope {
+    /// Whether it holds the row.
+    #[must_use]
+    pub fn holds(&self, key: &Key) -> bool {
+        key.0[..GROUP_BYTES] == self.group.0 && self.member.is_none_or(|member| key.0[MEMBER..] == member.0)
     }
 }
 
@@ -91,18 +134,38 @@ impl KeySecret {
         Self(Hmac::new_from_slice(secret).expect("HMAC takes a key of any length"))
     }
 
-    /// Replaces each of `keys` by [`Key::under`] this secret. Neighbours of one group share its half of the
+    /// Replaces each of `keys` by [`Key::under`] this secret. Neighbours of one group share its part of the
     /// work.
     pub fn apply(&self, keys: &mut [Key]) {
-        let mut last: Option<(Group, [u8; 8])> = None;
+        let mut last: Option<(Group, Group)> = None;
         for key in keys {
             let group = match last {
                 Some((group, keyed)) if group == key.group() => keyed,
-                _ => leading_bytes(&self.digest(b"group", &key.0[..8])),
+                _ => self.group(key.group()),
             };
             last = Some((key.group(), group));
-            *key = Key::join(group, leading_bytes(&self.digest(b"row", &key.0[8..])));
+            let member = self.member(key.group(), Member(leading_bytes(&key.0[MEMBER..])));
+            *key = Key::join(group.0, leading_bytes(&self.digest(b"row", &key.0[GROUP_BYTES..])));
+            key.0[MEMBER..].copy_from_slice(&member.0);
         }
+    }
+
+    /// The same rows under this secret.
+    #[must_use]
+    pub fn scope(&self, scope: Scope) -> Scope {
+        let member = scope.member.map(|member| self.member(scope.group, member));
+        Scope { group: self.group(scope.group), member }
+    }
+
+    fn group(&self, group: Group) -> Group {
+        Group(leading_bytes(&self.digest(b"group", &group.0)))
+    }
+
+    fn member(&self, group: Group, member: Member) -> Member {
+        let mut both = [0; GROUP_BYTES + MEMBER_BYTES];
+        both[..GROUP_BYTES].copy_from_slice(&group.0);
+        both[GROUP_BYTES..].copy_from_slice(&member.0);
+        Member(leading_bytes(&self.digest(b"member", &both)))
     }
 
     fn digest(&self, label: &[u8], bytes: &[u8]) -> [u8; 32] {
@@ -123,6 +186,18 @@ impl fmt::Debug for Key {
     /// Redacted: a key stands for an identity.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Key(…)")
+    }
+}
+
+impl fmt::Debug for Member {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Member(…)")
+    }
+}
+
+impl fmt::Debug for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scope").field("of_one_member", &self.member.is_some()).finish_non_exhaustive()
     }
 }
 
@@ -185,6 +260,34 @@ mod tests {
         assert_eq!(keyed, keys.map(|key| key.under(b"one secret of a store")));
         assert_eq!(keyed[0].group(), keyed[1].group());
         assert_ne!(keyed[0].group(), keyed[2].group());
+    }
+
+    #[test]
+    fn scopes_hold_their_rows_with_and_without_a_secret() {
+        let (group, other) = (Group::of(b"partition"), Group::of(b"other"));
+        let (alice, bob) = (Member::of(b"alice"), Member::of(b"bob"));
+        let secret = KeySecret::new(b"one secret of a store");
+        let keys = [
+            group.key_of(alice, &[b"window", b"alice"]),
+            group.key_of(alice, &[b"record", b"alice"]),
+            group.key_of(bob, &[b"window", b"bob"]),
+            group.key(&[b"operation"]),
+            other.key_of(alice, &[b"window", b"alice"]),
+        ];
+        let table = [
+            (Scope { group, member: None }, [true, true, true, true, false]),
+            (Scope { group, member: Some(alice) }, [true, true, false, false, false]),
+            (Scope { group: other, member: Some(bob) }, [false; 5]),
+        ];
+        for (scope, expected) in table {
+            assert_eq!(keys.map(|key| scope.holds(&key)), expected);
+            let mut keyed = keys;
+            secret.apply(&mut keyed);
+            let scope = secret.scope(scope);
+            assert_eq!(keyed.map(|key| scope.holds(&key)), expected, "under a secret");
+        }
+        assert_ne!(keys[0], keys[1]);
+        assert_ne!(keys[0].hash_bits(), keys[1].hash_bits());
     }
 
     #[test]

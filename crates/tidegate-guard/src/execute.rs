@@ -1,7 +1,10 @@
 //! A request's steps over the rows that its plan names: pure, and all in one update.
 
+use std::sync::Arc;
+
 use smallvec::SmallVec;
 use tidegate_core::{
+    admission::{Admitted, Refused},
     record::{self, Existing, IncrementError, SetOutcome},
     reservation::{self, Budget, BudgetRule, Receipt, Refund},
     window::{self, Rule, State},
@@ -14,6 +17,7 @@ use tidegate_protocol::{
 use tidegate_store::{Entry, Key, Value, View};
 
 use crate::{
+    families::FamilyEntry,
     operation::{self, Fingerprint, RecordFault},
     plan::{Plan, StepPlan},
 };
@@ -21,9 +25,16 @@ use crate::{
 /// How long an operation record is kept: both sides of the 60 s that a signature's time may be off, and a margin.
 pub(crate) const OPERATION_LIFE_MS: u64 = 180_000;
 
-/// Why a request was not executed; nothing of it was written.
+/// Why a request was not executed; nothing of its steps was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stopped {
+    /// Nobody was charged.
+    NotAdmitted {
+        refused: Refused,
+        now_ms: u64,
+        /// When the family's day ends.
+        ends_at_ms: u64,
+    },
     /// The operation is known with other commands.
     Conflict { step: usize },
     /// A row can't be decoded. Nobody may take it for empty, nor for full.
@@ -33,24 +44,49 @@ pub(crate) enum Stopped {
 /// What is drawn or looked up before an update, since an update is pure.
 #[derive(Debug)]
 pub(crate) struct Inputs {
-    pub(crate) request: Request,
+    pub(crate) request: Arc<Request>,
+    pub(crate) family: Arc<FamilyEntry>,
     pub(crate) plan: Plan,
     /// Ids for the receipts of reservations, in order.
     pub(crate) drawn: Vec<ReceiptId>,
 }
 
-/// Runs every step of the request.
-pub(crate) fn execute(inputs: &Inputs, view: &mut View<'_>) -> Result<Response, Stopped> {
+/// What an update made of a request.
+#[derive(Debug)]
+pub(crate) struct Executed {
+    pub(crate) outcome: Result<Response, Stopped>,
+    /// What it was charged, unless it was not admitted.
+    pub(crate) admitted: Option<Admitted>,
+}
+
+/// Admits the request and runs every step of it. What was charged stays charged if it turns out to be in
+/// conflict with an earlier one: the store has done the work.
+pub(crate) fn execute(inputs: &Inputs, view: &mut View<'_>) -> Executed {
+    let Inputs { request, plan, family, .. } = inputs;
     let start = view.mark();
-    let outcome = run_steps(inputs, view);
-    if outcome.is_err() {
-        view.rollback(start);
+    let admitted = match plan.admission.admit(request, family, view) {
+        Ok(admitted) => admitted,
+        Err(stopped) => return Executed { outcome: Err(stopped), admitted: None },
+    };
+    let charged = view.mark();
+    match run_steps(inputs, view) {
+        Ok(response) => {
+            plan.admission.mark_good(request, &response, view);
+            Executed { outcome: Ok(response), admitted: Some(admitted) }
+        }
+        Err(conflict @ Stopped::Conflict { .. }) => {
+            view.rollback(charged);
+            Executed { outcome: Err(conflict), admitted: Some(admitted) }
+        }
+        Err(stopped) => {
+            view.rollback(start);
+            Executed { outcome: Err(stopped), admitted: None }
+        }
     }
-    outcome
 }
 
 fn run_steps(inputs: &Inputs, view: &mut View<'_>) -> Result<Response, Stopped> {
-    let Inputs { request, plan, drawn } = inputs;
+    let Inputs { request, plan, drawn, .. } = inputs;
     let known = known_operations(inputs, view)?;
     let mut drawn = drawn.as_slice();
     let mut steps = Vec::with_capacity(request.steps.len());

@@ -1,58 +1,135 @@
-//! The guard: a request goes in, its steps run in one update of the limit store, an answer comes out.
+//! The guard: a request goes in, it is admitted and its steps run in one update of the limit store, an answer
+//! comes out.
 
-use std::{collections::BTreeSet, fmt, sync::Arc};
+use std::{collections::BTreeMap, fmt, sync::Arc, sync::atomic::Ordering};
 
 use smallvec::SmallVec;
 use thiserror::Error;
-use tidegate_core::reservation::Receipt;
+use tidegate_core::{
+    admission::{Admitted, Axis, FamilyRules, Phase, Refused},
+    reservation::Receipt,
+};
 use tidegate_protocol::{
     name::{Family, ReceiptId},
     request::{BadRequest, Command, Request},
-    response::Response,
+    response::{ErrorBody, ErrorCode, ErrorDetail, Response, StopReason},
 };
-use tidegate_store::{Key, LimitStore, LimitStoreExt, StoreError};
+use tidegate_store::{Key, LimitStore, LimitStoreExt, StoreError, clock::Clock};
 
 use crate::{
     Metrics,
-    execute::{self, Inputs, Stopped},
+    execute::{self, Executed, Inputs, Stopped},
+    families::{Families, FamilyEntry, Identity, identities},
+    operator::Operator,
     plan::{self, KnownReceipt, Plan},
+    refusals::{Before, Refusals, Remembered},
 };
 
 /// The guard store's engine over a limit store. Cloning shares it.
 #[derive(Clone)]
 pub struct Guard {
-    store: Arc<dyn LimitStore>,
-    families: Arc<BTreeSet<Family>>,
+    pub(crate) store: Arc<dyn LimitStore>,
+    clock: Arc<dyn Clock>,
+    pub(crate) families: Arc<Families>,
+    pub(crate) refusals: Arc<Refusals>,
     metrics: Arc<Metrics>,
 }
 
-/// Why the guard did not execute a request. Except for [`Refusal::Unavailable`], nothing was changed.
+/// What a guard serves, and what it keeps in memory.
+#[derive(Debug, Clone)]
+pub struct GuardOptions {
+    /// Every family and what it may spend.
+    pub families: BTreeMap<Family, FamilyRules>,
+    /// How many refused identities are remembered until the UTC day ends; 0: none.
+    pub refusals_max: usize,
+}
+
+/// How many refused identities are remembered: 1.5 MiB of them.
+pub const REFUSALS_MAX: usize = 10_000;
+
+/// Why the guard did not execute a request. Except for [`Refusal::Unavailable`], none of its steps ran.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Refusal {
     /// Something in the request is out of bounds.
     #[error(transparent)]
     BadRequest(#[from] BadRequest),
     /// A known operation id came with other commands.
-    #[error("steps[{step}]: this operation id is known with other commands")]
+    #[error("steps[{step}]: this operation id is known with other commands; use a fresh one")]
     Conflict {
         /// The first step that differs.
         step: usize,
     },
+    /// An identity's quota is spent; nothing was charged.
+    #[error("the quota of this {} is spent for today", axis.as_str())]
+    Limited {
+        /// Which kind of identity.
+        axis: Axis,
+        /// Until the next UTC day.
+        retry_after_ms: u64,
+    },
+    /// An operator or a spent budget stops it; nothing was charged.
+    #[error("{}", stop_message(*reason))]
+    Stopped {
+        /// Which.
+        reason: StopReason,
+        /// When to ask again.
+        retry_after_ms: u64,
+    },
     /// The store did not answer in time or failed: the request may or may not have been executed, and the
     /// same operation id tells.
-    #[error("the guard store is unavailable")]
+    #[error("the guard store can't answer now")]
     Unavailable,
 }
 
+impl Refusal {
+    /// The refusal as it is answered.
+    #[must_use]
+    pub fn to_body(&self) -> ErrorBody {
+        let (code, reason, axis, retry_after_ms) = match self {
+            Self::BadRequest(_) => (ErrorCode::BadRequest, None, None, None),
+            Self::Conflict { .. } => (ErrorCode::OperationConflict, None, None, None),
+            Self::Limited { axis, retry_after_ms } => {
+                (ErrorCode::GuardLimited, None, Some(*axis), Some(*retry_after_ms))
+            }
+            Self::Stopped { reason, retry_after_ms } => {
+                (ErrorCode::GuardStopped, Some(*reason), None, Some(*retry_after_ms))
+            }
+            Self::Unavailable => (ErrorCode::GuardUnavailable, None, None, Some(RETRY_MS)),
+        };
+        ErrorBody { error: ErrorDetail { code, reason, axis, message: self.to_string(), retry_after_ms } }
+    }
+}
+
+/// What a caller waits before it asks again where nothing says when it will be better.
+pub const RETRY_MS: u64 = 30_000;
+
+impl GuardOptions {
+    /// These families, with the usual memory.
+    #[must_use]
+    pub fn of(families: impl IntoIterator<Item = (Family, FamilyRules)>) -> Self {
+        Self { families: families.into_iter().collect(), refusals_max: REFUSALS_MAX }
+    }
+}
+
 impl Guard {
-    /// A guard for these families.
+    /// A guard over `store`, whose clock is `clock` or close to it.
     #[must_use]
     pub fn new(
         store: Arc<dyn LimitStore>,
-        families: impl IntoIterator<Item = Family>,
+        clock: Arc<dyn Clock>,
+        options: GuardOptions,
         metrics: Arc<Metrics>,
     ) -> Self {
-        Self { store, families: Arc::new(families.into_iter().collect()), metrics }
+        let families = options.families.into_iter();
+        let families =
+            families.map(|(name, rules)| (name, Arc::new(FamilyEntry::new(name, rules, &metrics))));
+        Self {
+            store,
+            clock,
+            families: Arc::new(families.collect()),
+            refusals: Arc::new(Refusals::new(options.refusals_max)),
+            metrics,
+        }
     }
 
     /// Executes a request whose caller is trusted or has been authenticated.
@@ -64,29 +141,144 @@ impl Guard {
         self.run_valid(request).await
     }
 
+    /// What an operator may do.
+    #[must_use]
+    pub fn operator(&self) -> Operator<'_> {
+        Operator::new(self)
+    }
+
     /// [`Guard::run`] for a request that was parsed, and so is within every bound.
     pub(crate) async fn run_valid(&self, request: Request) -> Result<Response, Refusal> {
-        if !self.families.contains(&request.family) {
-            return Err(unknown_family(&self.families).into());
+        let family = self.families.get(&request.family).ok_or_else(|| unknown_family(&self.families))?;
+        family.check_required(&request.fairness)?;
+        let identities = identities(&request.fairness);
+        let now_ms = self.clock.now_ms();
+        let commands = request.commands() as u64;
+        let before = self
+            .refusals
+            .look(family.name, &identities, commands, now_ms)
+            .map_err(|remembered| self.limited_by_memory(family, remembered, now_ms))?;
+        let request = Arc::new(request);
+        let look_up = family.looks_up_standing.load(Ordering::Relaxed);
+        let mut outcome = self.update(&request, family, look_up).await?;
+        if let Err(Stopped::NotAdmitted { refused: Refused::StandingNeeded, .. }) = outcome.outcome {
+            family.looks_up_standing.store(true, Ordering::Relaxed);
+            outcome = self.update(&request, family, true).await?;
         }
-        let known = self.known_receipts(&request).await?;
-        let drawn = drawn_receipts(&request)?;
-        let plan = Plan::of(&request, &known, &drawn);
+        self.conclude(outcome, family, &identities, before)
+    }
+
+    async fn update(
+        &self,
+        request: &Arc<Request>,
+        family: &Arc<FamilyEntry>,
+        look_up: bool,
+    ) -> Result<Executed, Refusal> {
+        let known = self.known_receipts(request).await?;
+        let drawn = drawn_receipts(request)?;
+        let plan = Plan::of(request, &known, &drawn, family, look_up);
         let keys = plan.keys.clone();
-        let commands = request.commands();
-        let inputs = Inputs { request, plan, drawn };
-        let outcome = self.store.update(keys, move |view| execute::execute(&inputs, view)).await;
-        let response = outcome.map_err(unavailable)?.map_err(|stopped| match stopped {
-            Stopped::Conflict { step } => Refusal::Conflict { step },
-            Stopped::Unreadable => {
-                tracing::error!(kind = "row-unreadable", "a row of the store can't be decoded");
-                Refusal::Unavailable
+        let inputs = Inputs { request: Arc::clone(request), family: Arc::clone(family), plan, drawn };
+        self.store.update(keys, move |view| execute::execute(&inputs, view)).await.map_err(unavailable)
+    }
+
+    /// Counts and tells what happened, once it is committed.
+    fn conclude(
+        &self,
+        executed: Executed,
+        family: &FamilyEntry,
+        identities: &[Identity],
+        before: Before,
+    ) -> Result<Response, Refusal> {
+        if let Some(admitted) = &executed.admitted {
+            self.tell_of(admitted, family);
+        }
+        match executed.outcome {
+            Ok(response) => {
+                let replayed = response.steps.iter().filter(|step| step.replayed).count();
+                self.metrics.steps_replayed.inc_by(replayed as u64);
+                Ok(response)
             }
-        })?;
-        self.metrics.commands.inc_by(commands as u64);
-        let replayed = response.steps.iter().filter(|step| step.replayed).count();
-        self.metrics.steps_replayed.inc_by(replayed as u64);
-        Ok(response)
+            Err(Stopped::Conflict { step }) => Err(Refusal::Conflict { step }),
+            Err(Stopped::Unreadable) => {
+                tracing::error!(kind = "row-unreadable", "a row of the store can't be decoded");
+                Err(Refusal::Unavailable)
+            }
+            Err(Stopped::NotAdmitted { refused, now_ms, ends_at_ms }) => {
+                let until_ms = ends_at_ms.saturating_sub(now_ms);
+                let stopped = |reason, retry_after_ms| {
+                    family.metrics.count_stop(reason);
+                    Refusal::Stopped { reason, retry_after_ms }
+                };
+                Err(match refused {
+                    Refused::Fenced => stopped(StopReason::OperatorStop, RETRY_MS),
+                    Refused::Insufficient => stopped(StopReason::BudgetInsufficient, RETRY_MS),
+                    Refused::Exhausted => stopped(StopReason::BudgetExhausted, until_ms),
+                    Refused::Limited { index, remaining } => {
+                        let identity = identities[index];
+                        self.refusals.remember(before, family.name, identity, remaining, ends_at_ms);
+                        Self::limited(family, identity.0, until_ms, now_ms)
+                    }
+                    // It was looked up.
+                    Refused::StandingNeeded => Refusal::Unavailable,
+                })
+            }
+        }
+    }
+
+    fn limited_by_memory(&self, family: &FamilyEntry, remembered: Remembered, now_ms: u64) -> Refusal {
+        self.metrics.refusals_remembered.inc();
+        Self::limited(family, remembered.axis, remembered.until_ms.saturating_sub(now_ms), now_ms)
+    }
+
+    fn limited(family: &FamilyEntry, axis: Axis, retry_after_ms: u64, now_ms: u64) -> Refusal {
+        family.metrics.count_denial(axis);
+        if family.tells_of_denials(axis, now_ms) {
+            let (family, axis) = (family.name.as_str(), axis.as_str());
+            tracing::warn!(
+                kind = "fairness-denied",
+                family,
+                axis,
+                "an identity has spent its share of today"
+            );
+        }
+        Refusal::Limited { axis, retry_after_ms }
+    }
+
+    fn tell_of(&self, admitted: &Admitted, family: &FamilyEntry) {
+        let (name, budget, used) = (family.name.as_str(), family.rules.budget, admitted.day.used);
+        self.metrics.commands.inc_by(admitted.commands);
+        family.metrics.spent(used);
+        if admitted.day.phase(&family.rules) == Phase::Open {
+            family.looks_up_standing.store(false, Ordering::Relaxed);
+        }
+        if admitted.warned {
+            tracing::warn!(
+                kind = "budget-warning",
+                family = name,
+                used,
+                budget,
+                "80 % of the family's daily budget are spent"
+            );
+        }
+        if admitted.entered_reserve {
+            tracing::warn!(
+                kind = "reserve-entered",
+                family = name,
+                used,
+                budget,
+                "the open part of the family's daily budget is spent; only known-good identities go on"
+            );
+        }
+        if admitted.exhausted {
+            tracing::error!(
+                kind = "budget-exhausted",
+                family = name,
+                used,
+                budget,
+                "the family's daily budget is spent; it is stopped until the next UTC day or a resume"
+            );
+        }
     }
 
     /// Goes the way of a request that writes: whether the store takes an update within its deadline.
@@ -131,7 +323,7 @@ impl Guard {
 
 impl fmt::Debug for Guard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Guard").field("families", &self.families).finish_non_exhaustive()
+        f.debug_struct("Guard").field("families", &self.families.keys()).finish_non_exhaustive()
     }
 }
 
@@ -156,7 +348,7 @@ fn draw_receipt() -> Result<ReceiptId, Refusal> {
 /// How long the row of a probe stays.
 const PROBE_LIFE_MS: u64 = 60_000;
 
-fn unavailable(error: StoreError) -> Refusal {
+pub(crate) fn unavailable(error: StoreError) -> Refusal {
     if let StoreError::Invalid(invalid) = error {
         // The protocol's bounds keep every request within the store's.
         tracing::error!(kind = "update-out-of-bounds", error = %invalid, "an update was out of bounds");
@@ -164,7 +356,15 @@ fn unavailable(error: StoreError) -> Refusal {
     Refusal::Unavailable
 }
 
-fn unknown_family(families: &BTreeSet<Family>) -> BadRequest {
-    let known: SmallVec<[&str; 8]> = families.iter().map(Family::as_str).collect();
+fn unknown_family(families: &Families) -> BadRequest {
+    let known: SmallVec<[&str; 8]> = families.keys().map(Family::as_str).collect();
     BadRequest { place: "family".to_owned(), message: format!("must be one of {}", known.join(", ")) }
+}
+
+const fn stop_message(reason: StopReason) -> &'static str {
+    match reason {
+        StopReason::OperatorStop => "an operator has stopped the guard store",
+        StopReason::BudgetExhausted => "the family's budget of today is spent",
+        StopReason::BudgetInsufficient => "the request has more commands than the family's budget has left",
+    }
 }

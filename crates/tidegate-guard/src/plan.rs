@@ -8,13 +8,16 @@ use tidegate_protocol::{
     name::{OperationId, ReceiptId},
     request::{Command, Request, SetMode, Step},
 };
-use tidegate_store::{Group, Key, VALUE_BYTES_MAX as ROW_BYTES_MAX};
+use tidegate_store::{Group, Key, Member, Scope, VALUE_BYTES_MAX as ROW_BYTES_MAX};
+
+use crate::{admission::AdmissionPlan, families::FamilyEntry};
 
 /// The rows of a request: every key once, and where each step finds its own.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) keys: Vec<Key>,
     pub(crate) steps: SmallVec<[StepPlan; 2]>,
+    pub(crate) admission: AdmissionPlan,
 }
 
 /// The rows of one step, as places in [`Plan::keys`].
@@ -36,8 +39,14 @@ pub(crate) struct KnownReceipt {
 
 impl Plan {
     /// The plan of `request`. `known` are the receipts that its refunds name, `drawn` the ids for those that
-    /// its reservations may give out, each in order.
-    pub(crate) fn of(request: &Request, known: &[KnownReceipt], drawn: &[ReceiptId]) -> Self {
+    /// its reservations may give out, each in order. `look_up`: the standing of its caller matters.
+    pub(crate) fn of(
+        request: &Request,
+        known: &[KnownReceipt],
+        drawn: &[ReceiptId],
+        family: &FamilyEntry,
+        look_up: bool,
+    ) -> Self {
         let mut keys = Keys::default();
         let (mut known, mut drawn) = (known.iter(), drawn.iter());
         let steps = (0..).zip(&request.steps).map(|(index, step)| {
@@ -65,13 +74,20 @@ impl Plan {
             StepPlan { record, commands }
         });
         let steps = steps.collect();
-        Self { keys: keys.0, steps }
+        let admission = AdmissionPlan::of(request, family, look_up, &mut keys);
+        Self { keys: keys.0, steps, admission }
     }
 }
 
 /// The key of the receipt called `id` in a partition.
 pub(crate) fn receipt_key(partition: &Digest, id: &ReceiptId) -> Key {
     Rows::of(partition).key(RECEIPT, &[id.as_str().as_bytes()])
+}
+
+/// What an operator may forget: everything of a partition, or of one key of it.
+pub(crate) fn scope(partition: &Digest, key: Option<&Digest>) -> Scope {
+    let member = key.map(|key| Member::of(key.as_bytes()));
+    Scope { group: Group::of(partition.as_bytes()), member }
 }
 
 /// How many rows an operation record of this step may fill.
@@ -111,10 +127,22 @@ impl<'a> Rows<'a> {
         Self { partition, group: Group::of(partition) }
     }
 
+    /// A row of the partition as a whole.
     fn key(&self, kind: &[u8], parts: &[&[u8]]) -> Key {
-        let mut all: SmallVec<[&[u8]; 6]> = SmallVec::from_slice(&[self.partition, kind]);
-        all.extend_from_slice(parts);
-        self.group.key(&all)
+        self.group.key(&self.name(kind, parts))
+    }
+
+    /// A row of one key of the partition, so that it can be forgotten with the others of that key.
+    fn key_of(&self, key: &'a Digest, kind: &'a [u8], parts: &[&'a [u8]]) -> Key {
+        let mut name = self.name(kind, parts);
+        name.push(key.as_bytes());
+        self.group.key_of(Member::of(key.as_bytes()), &name)
+    }
+
+    fn name<'b>(&'b self, kind: &'b [u8], parts: &[&'b [u8]]) -> SmallVec<[&'b [u8]; 6]> {
+        let mut name = SmallVec::from_slice(&[self.partition, kind]);
+        name.extend_from_slice(parts);
+        name
     }
 
     fn of_command(&self, command: &Command) -> SmallVec<[Key; 2]> {
@@ -131,7 +159,7 @@ impl<'a> Rows<'a> {
                         Algorithm::Bucket => b"bucket",
                     };
                     let period = window.period_ms.to_le_bytes();
-                    self.key(WINDOW, &[algorithm, &period, window.key.as_bytes()])
+                    self.key_of(&window.key, WINDOW, &[algorithm, &period])
                 })
                 .collect(),
             Command::Get { key }
@@ -139,9 +167,9 @@ impl<'a> Rows<'a> {
             | Command::Delete { key }
             | Command::Ttl { key }
             | Command::Expire { key, .. }
-            | Command::Increment { key, .. } => SmallVec::from_slice(&[self.key(RECORD, &[key.as_bytes()])]),
+            | Command::Increment { key, .. } => SmallVec::from_slice(&[self.key_of(key, RECORD, &[])]),
             Command::Reserve { budgets, .. } => {
-                budgets.iter().map(|budget| self.key(BUDGET, &[budget.key.as_bytes()])).collect()
+                budgets.iter().map(|budget| self.key_of(&budget.key, BUDGET, &[])).collect()
             }
             Command::Refund { .. } => SmallVec::new(),
         }
@@ -156,10 +184,10 @@ impl<'a> Rows<'a> {
 
 /// Keys in the order in which they were first named.
 #[derive(Default)]
-struct Keys(Vec<Key>);
+pub(crate) struct Keys(Vec<Key>);
 
 impl Keys {
-    fn place(&mut self, key: Key) -> usize {
+    pub(crate) fn place(&mut self, key: Key) -> usize {
         // A request names few rows, and nearly always distinct ones: looking along them is the fastest.
         self.0.iter().position(|known| *known == key).unwrap_or_else(|| {
             self.0.push(key);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tidegate_store::{Backend, BackendError, Change, Key, Loaded};
+use tidegate_store::{Backend, BackendError, Change, Key, Loaded, Scope};
 
 use crate::{
     Durability, OpenError, Options, Stats, Upkeep, engine::Engine, error::disk_error, recovery::Checksums,
@@ -97,6 +97,10 @@ impl Backend for EmbeddedBackend {
             self.engine.step(written_bytes);
         }
         Ok(())
+    }
+
+    async fn keys_in(&self, scope: Scope, keys_max: usize) -> Result<Vec<Key>, BackendError> {
+        self.engine.keys_in(scope, keys_max)
     }
 
     async fn sweep(&self, rows_max: usize) -> Result<usize, BackendError> {

@@ -12,7 +12,9 @@ use std::{
 
 use parking_lot::{Condvar, Mutex};
 use thiserror::Error;
-use tidegate_store::{BackendError, Change, Entry, Key, NewState, VALUE_BYTES_MAX, Value, clock::Clock};
+use tidegate_store::{
+    BackendError, Change, Entry, Key, NewState, Scope, VALUE_BYTES_MAX, Value, clock::Clock,
+};
 use tracing::{error, warn};
 
 use crate::{
@@ -23,7 +25,7 @@ use crate::{
     format::{FrameKind, encode_delete, encode_put, record_bytes},
     log::{Log, Need},
     recovery::{Checksums, lock, recover},
-    rows::{Name, OutOfSlots, Rows},
+    rows::{Name, OutOfSlots, Place, Rows},
 };
 
 /// Rows that are sorted by what is due at a time: under a millisecond.
@@ -33,6 +35,8 @@ const ADVANCE_STEPS: usize = 1024;
 const ADVANCE_STEPS_A_SWEEP: usize = 256 * 1024;
 /// The same with every load, so that a busy store needs no other time for it.
 const ADVANCE_STEPS_A_LOAD: usize = 128;
+/// Slots that are looked at in one step of a walk: some 50 µs.
+const WALK_SLOTS: usize = 4096;
 /// How long the disk may lag behind under [`Durability::Process`].
 const FLUSH_EVERY_MS: u64 = 1000;
 /// What a record's two lengths take up at most.
@@ -195,6 +199,25 @@ impl Engine {
             self.swept.store(true, Ordering::Relaxed);
         }
         Ok(removed)
+    }
+
+    /// The keys of up to `keys_max` live rows of `scope`; fewer if there are no more.
+    pub(crate) fn keys_in(&self, scope: Scope, keys_max: usize) -> Result<Vec<Key>, BackendError> {
+        self.check()?;
+        let now_ms = self.clock.now_ms();
+        let mut keys = Vec::new();
+        let mut place = Some(Place::default());
+        while let Some(from) = place.filter(|_| keys.len() < keys_max) {
+            // Given up each time around, so that nobody waits for more than one step.
+            place = self.rows.lock().walk(from, WALK_SLOTS, |_, slot| {
+                let name = slot.name();
+                if name.tag == self.tag && slot.expires_at_ms() > now_ms && scope.holds(&name.key) {
+                    keys.push(name.key);
+                }
+                keys.len() < keys_max
+            });
+        }
+        Ok(keys)
     }
 
     /// The rows of the current secret.

@@ -4,7 +4,7 @@ use std::{future::Future, sync::Arc};
 
 use thiserror::Error;
 
-use crate::{Entry, Key};
+use crate::{Entry, Key, Scope};
 
 /// The storage behind a [`crate::Driver`]: no decisions, no deadlines, no bounds; those are the driver's.
 ///
@@ -29,6 +29,14 @@ pub trait Backend: Send + Sync + 'static {
         changes: Vec<Change>,
     ) -> impl Future<Output = Result<(), BackendError>> + Send;
 
+    /// The keys of up to `keys_max` live rows of `scope`; fewer mean that there are no more. The driver may ask
+    /// while a batch is under way.
+    fn keys_in(
+        &self,
+        scope: Scope,
+        keys_max: usize,
+    ) -> impl Future<Output = Result<Vec<Key>, BackendError>> + Send;
+
     /// Removes up to `rows_max` expired rows; answers how many. Fewer than `rows_max` means that none is left.
     fn sweep(&self, rows_max: usize) -> impl Future<Output = Result<usize, BackendError>> + Send;
 
@@ -50,6 +58,10 @@ impl<B: Backend> Backend for Arc<B> {
 
     async fn commit(&self, batch: B::Batch, changes: Vec<Change>) -> Result<(), BackendError> {
         B::commit(self, batch, changes).await
+    }
+
+    async fn keys_in(&self, scope: Scope, keys_max: usize) -> Result<Vec<Key>, BackendError> {
+        B::keys_in(self, scope, keys_max).await
     }
 
     async fn sweep(&self, rows_max: usize) -> Result<usize, BackendError> {

@@ -2,7 +2,7 @@
 
 use std::{any::Any, future::Future, pin::Pin};
 
-use crate::{Entry, Key, StoreError, View};
+use crate::{Entry, Key, Scope, StoreError, View};
 
 /// What a store's future looks like behind a trait object.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -22,6 +22,11 @@ pub trait LimitStore: Send + Sync + 'static {
 
     /// The live entries of `keys`, judged on the store's clock.
     fn read(&self, keys: Vec<Key>) -> BoxFuture<'_, Result<Vec<Option<Entry>>, StoreError>>;
+
+    /// Removes every entry of `scope` that was there when it was called; answers how many went. For an
+    /// operator's hand, not for a request: it may look at every entry of the store. An error says that some
+    /// may be left.
+    fn forget(&self, scope: Scope) -> BoxFuture<'_, Result<u64, StoreError>>;
 
     /// Removes expired entries in bounded batches; answers how many went.
     fn sweep(&self) -> BoxFuture<'_, Result<u64, StoreError>>;

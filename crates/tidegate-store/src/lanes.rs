@@ -13,7 +13,7 @@ use tokio::{
 
 use crate::{
     Backend, BackendError, Change, Driver, DriverOptions, DriverStats, Entry, Job, Key, LimitStore, Loaded,
-    StoreError, contract::BoxFuture,
+    Scope, StoreError, contract::BoxFuture,
 };
 
 /// A limit store over a backend of this process, with one driver a thread.
@@ -102,6 +102,10 @@ impl<B: Backend> LimitStore for Lanes<B> {
         self.here().read(keys)
     }
 
+    fn forget(&self, scope: Scope) -> BoxFuture<'_, Result<u64, StoreError>> {
+        self.here().forget(scope)
+    }
+
     fn sweep(&self) -> BoxFuture<'_, Result<u64, StoreError>> {
         self.here().sweep()
     }
@@ -133,6 +137,10 @@ impl<B: Backend> Backend for Turns<B> {
         let committed = self.backend.commit(batch, changes).await;
         drop(turn);
         committed
+    }
+
+    async fn keys_in(&self, scope: Scope, keys_max: usize) -> Result<Vec<Key>, BackendError> {
+        self.backend.keys_in(scope, keys_max).await
     }
 
     async fn sweep(&self, rows_max: usize) -> Result<usize, BackendError> {

@@ -22,11 +22,13 @@ pub use lanes::Lanes;
 pub use memory::MemoryBackend;
 pub use view::{Entry, Mark, Value, View};
 
-pub use tidegate_core::key::{Group, Key};
+pub use tidegate_core::key::{Group, Key, Member, Scope};
 
 /// The largest value of an entry, in bytes.
 pub const VALUE_BYTES_MAX: usize = 4096;
 /// The longest life of an entry from its last write: 120 days.
 pub const LIFE_MS_MAX: u64 = 120 * 24 * 60 * 60 * 1000;
+/// The expiry of a row that stays until it is written again: the year 10000.
+pub const LASTING_MS: u64 = 253_402_300_800_000;
 /// The most keys of one update: an RPC of 32 commands with 4 windows each, its records and its admission.
 pub const KEYS_MAX: usize = 512;

@@ -10,7 +10,7 @@ use std::{
 use hashbrown::HashTable;
 use parking_lot::Mutex;
 
-use crate::{Backend, BackendError, Change, Entry, Key, Loaded, NewState, clock::Clock};
+use crate::{Backend, BackendError, Change, Entry, Key, Loaded, NewState, Scope, clock::Clock};
 
 /// Rows in a hash table, on a clock of the process. [`crate::Driver`] bounds how many. A sweep costs nothing
 /// for rows that live on untouched, so it may well run every second.
@@ -70,6 +70,13 @@ impl Backend for MemoryBackend {
         }
         table.forget_stale();
         Ok(())
+    }
+
+    async fn keys_in(&self, scope: Scope, keys_max: usize) -> Result<Vec<Key>, BackendError> {
+        let now_ms = self.clock.now_ms();
+        let table = self.table.lock();
+        let live = table.rows.iter().filter(|row| row.entry.expires_at_ms > now_ms && scope.holds(&row.key));
+        Ok(live.map(|row| row.key).take(keys_max).collect())
     }
 
     async fn sweep(&self, rows_max: usize) -> Result<usize, BackendError> {

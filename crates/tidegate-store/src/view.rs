@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use crate::{Invalid, LIFE_MS_MAX, NewState, VALUE_BYTES_MAX};
+use crate::{Invalid, LASTING_MS, LIFE_MS_MAX, NewState, VALUE_BYTES_MAX};
 
 /// The bytes of a value. Windows and counters fit without an allocation.
 pub type Value = SmallVec<[u8; 40]>;
@@ -68,6 +68,11 @@ impl<'a> View<'a> {
         self.now_ms
     }
 
+    /// How many keys the update has.
+    pub(crate) fn keys(&self) -> usize {
+        self.places.len()
+    }
+
     /// The live row of the `index`-th key. Rows at or past their expiry read as absent.
     #[must_use]
     pub fn get(&self, index: usize) -> Option<&Entry> {
@@ -88,10 +93,17 @@ impl<'a> View<'a> {
         self.write(index, value.into(), expires_at_ms, true);
     }
 
+    /// Writes a row that stays until it is written again or deleted. For the few rows of a store's own keeping,
+    /// whose names nobody outside can choose: a store that is full still takes them.
+    pub fn put_lasting(&mut self, index: usize, value: impl Into<Value>) {
+        self.write(index, value.into(), LASTING_MS, true);
+    }
+
     fn write(&mut self, index: usize, value: Value, expires_at_ms: u64, beside: bool) {
+        let lasting = expires_at_ms == LASTING_MS;
         if value.len() > VALUE_BYTES_MAX {
             self.fault.get_or_insert(Invalid::ValueTooLarge { index, bytes: value.len() });
-        } else if expires_at_ms <= self.now_ms || expires_at_ms - self.now_ms > LIFE_MS_MAX {
+        } else if expires_at_ms <= self.now_ms || (expires_at_ms - self.now_ms > LIFE_MS_MAX && !lasting) {
             self.fault.get_or_insert(Invalid::ExpiryOutOfRange { index });
         } else {
             self.replace(index, Some(Entry { value, expires_at_ms }), beside);

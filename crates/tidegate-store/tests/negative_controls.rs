@@ -11,7 +11,7 @@ use tidegate_store::{
 use tokio::time::Instant;
 
 /// Every case of the contract, with a store that it must catch.
-const CONTROLS: [(&str, Fault); 30] = [
+const CONTROLS: [(&str, Fault); 31] = [
     ("zero and an empty value are not absence", Fault::EmptyIsAbsent),
     ("a deleted row is absent", Fault::DeletesNothing),
     ("rows are read in the order of their keys", Fault::ReadsSorted),
@@ -21,6 +21,7 @@ const CONTROLS: [(&str, Fault); 30] = [
     ("the last write sets the expiry", Fault::KeepsFirstExpiry),
     ("reopening keeps what was acknowledged", Fault::ForgetsOnReopen),
     ("different keys are different rows", Fault::CutsKeys),
+    ("forgetting removes what belongs together", Fault::ForgetsTheGroup),
     ("values are bounded", Fault::CutsValues),
     ("expiries are bounded", Fault::IgnoresFaults),
     ("a key stands once in an update", Fault::AllowsDuplicates),

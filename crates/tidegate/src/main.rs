@@ -82,8 +82,7 @@ fn run_server(
         Ok(prepared) => prepared,
         Err(code) => return Ok(code),
     };
-    let start::Prepared { loaded, configuration, level } = prepared;
-    match serve::serve(loaded, configuration, sources, level, out) {
+    match serve::serve(prepared, sources, out) {
         Ok(()) => Ok(EXIT_GOOD),
         Err(error) => {
             start::complain(&error, err);

@@ -3,6 +3,7 @@
 use std::{error::Error, io::Write};
 
 use crate::{
+    alerts::{self, Alerts},
     cli,
     config::{self, Configuration, Fault, Loaded, Scope, Sources},
     log::{self, LevelHandle},
@@ -18,6 +19,8 @@ pub struct Prepared {
     pub configuration: Configuration,
     /// Changes the log level while running.
     pub level: LevelHandle,
+    /// The alerts that have come meanwhile.
+    pub alerts: Alerts,
 }
 
 /// Reads the configuration, names every fault on `err`, and starts logging. The guard's own faults are inside
@@ -30,14 +33,15 @@ pub fn prepare(sources: &Sources, err: &mut dyn Write) -> Result<Prepared, u8> {
     let Ok(configuration) = loaded.clone().start() else {
         return Err(refuse(&loaded.faults, err));
     };
-    let level = log::init(&configuration.log).map_err(|error| {
+    let (layer, alerts) = alerts::channel();
+    let level = log::init(&configuration.log, layer).map_err(|error| {
         complain(&error, err);
         EXIT_CONFIGURATION
     })?;
     for fault in loaded.faults.iter().filter(|fault| fault.scope > Scope::Guard) {
         tracing::warn!(kind = "configuration-fault", "{fault} ({})", cli::consequence(fault.scope));
     }
-    Ok(Prepared { loaded, configuration, level })
+    Ok(Prepared { loaded, configuration, level, alerts })
 }
 
 /// Names every fault, the fatal ones first, and answers the exit code.
@@ -51,13 +55,18 @@ pub fn refuse(faults: &[Fault], err: &mut dyn Write) -> u8 {
 
 /// Says what failed and why, on one line.
 pub fn complain(error: &dyn Error, err: &mut dyn Write) {
+    let _ = writeln!(err, "tidegate: {}", chain(error));
+}
+
+/// An error and its causes, outermost first, on one line.
+pub(crate) fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
         text = format!("{text}: {error}");
         cause = error.source();
     }
-    let _ = writeln!(err, "tidegate: {text}");
+    text
 }
 
 #[cfg(test)]

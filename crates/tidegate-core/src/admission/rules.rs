@@ -1,5 +1,7 @@
 //! What a family may spend, and how it is shared.
 
+use alloc::vec::Vec;
+
 use super::Axis;
 
 /// The whole, in basis points.
@@ -15,18 +17,15 @@ pub struct FamilyRules {
     /// What one identity may spend of it a day, in basis points, in the order of [`Axis::ALL`].
     pub shares_bp: [u64; Axis::COUNT],
     /// What every request of the family must carry.
-    pub requires: RequiredAxes,
+    pub requires: Vec<Axis>,
 }
-
-/// What a request must carry.
-type RequiredAxes = smallvec::SmallVec<[Axis; 2]>;
 
 impl FamilyRules {
     /// A budget with the default shares, no reserve and no requirement.
     #[must_use]
     pub fn of_budget(budget: u64) -> Self {
         let shares_bp = Axis::ALL.map(Axis::default_share_bp);
-        Self { budget, reserve_bp: 0, shares_bp, requires: RequiredAxes::new() }
+        Self { budget, reserve_bp: 0, shares_bp, requires: Vec::new() }
     }
 
     /// The commands that only known-good identities may spend.

@@ -1,8 +1,6 @@
 mod model;
 mod rows;
 
-use smallvec::smallvec;
-
 use super::*;
 
 const NOON_MS: u64 = 20_000 * DAY_MS + DAY_MS / 2;
@@ -106,7 +104,8 @@ fn one_spent_identity_refuses_the_request_and_charges_nobody() {
     let rules = rules(1_000, 0);
     let quota = |used| Some(Quota { day: NOON_MS / DAY_MS, generation: 0, used });
     // 5 % for a source, 15 % for a /24.
-    let table: [(u64, u64, u64, Result<[u64; 2], Refused>); 4] = [
+    type Row = (u64, u64, u64, Result<[u64; 2], Refused>);
+    let table: [Row; 4] = [
         (49, 149, 1, Ok([50, 150])),
         (50, 0, 1, Err(Refused::Limited { index: 0, remaining: 0 })),
         (0, 150, 1, Err(Refused::Limited { index: 1, remaining: 0 })),
@@ -177,7 +176,7 @@ fn shares_are_rounded_down_and_never_overflow() {
     let rules = FamilyRules {
         reserve_bp: 10_000,
         shares_bp: [10_000; Axis::COUNT],
-        requires: smallvec![Axis::Source],
+        requires: alloc::vec![Axis::Source],
         ..FamilyRules::of_budget(u64::MAX)
     };
     assert_eq!((rules.reserve(), rules.open(), rules.allowance(Axis::Source)), (u64::MAX, 0, u64::MAX));

@@ -21,12 +21,18 @@ fn request(steps: impl IntoIterator<Item = (&'static str, Vec<Command>)>) -> Req
         .fold(request, |request, (partition, commands)| request.step(digest(partition), commands))
 }
 
+fn family() -> FamilyEntry {
+    let metrics = crate::Metrics::register(&mut prometheus_client::registry::Registry::default());
+    let rules = tidegate_core::admission::FamilyRules::of_budget(1_000);
+    FamilyEntry::new(Family::parse("proxy").unwrap(), rules, &metrics)
+}
+
 fn receipts(count: u8) -> Vec<ReceiptId> {
     (0..count).map(|number| ReceiptId::from_random([number; 16])).collect()
 }
 
 fn plan(request: &Request) -> Plan {
-    Plan::of(request, &[], &receipts(32))
+    Plan::of(request, &[], &receipts(32), &family(), false)
 }
 
 /// One command for every kind of row.
@@ -47,11 +53,11 @@ fn rows_of_other_kinds_keys_and_partitions_have_other_names() {
         .into_iter()
         .flat_map(|partition| ["k", "l"].map(|key| (partition, one_of_each(digest(key)))));
     let plan = plan(&request(steps));
-    // In each step six rows of the commands, one of a receipt and one of the record.
-    assert_eq!(plan.keys.len(), 4 * 8);
+    // In each step six rows of the commands, one of a receipt and one of the record; the fence and the family.
+    assert_eq!(plan.keys.len(), 4 * 8 + 2);
     assert_eq!(plan.keys.iter().collect::<HashSet<_>>().len(), plan.keys.len());
     let groups: HashSet<Group> = plan.keys.iter().map(Key::group).collect();
-    assert_eq!(groups.len(), 2, "a partition's rows are one group");
+    assert_eq!(groups.len(), 4, "a partition's rows are one group");
 }
 
 #[test]
@@ -97,7 +103,7 @@ fn a_refund_finds_its_receipt_and_the_budgets_that_it_charged() {
     let known = KnownReceipt { key, receipt: Some(Receipt { refunded: false, cost: 1, charges }) };
     let unknown = KnownReceipt { key: receipt_key(&digest("bob"), &id), receipt: None };
     let request = request([("alice", vec![Command::refund(id)]), ("bob", vec![Command::refund(id)])]);
-    let plan = Plan::of(&request, &[known, unknown], &[]);
+    let plan = Plan::of(&request, &[known, unknown], &[], &family(), false);
     let rows =
         |step: usize| plan.steps[step].commands[0].iter().map(|place| plan.keys[*place]).collect::<Vec<_>>();
     assert_eq!(rows(0), [key, charged[0], charged[1]]);
@@ -109,7 +115,7 @@ fn a_refund_finds_its_receipt_and_the_budgets_that_it_charged() {
 fn a_reservation_finds_the_row_that_its_receipt_will_have() {
     let ids = receipts(2);
     let reserve = || Command::reserve([Budget::new(digest("a"), 5, 1000), Budget::new(digest("b"), 5, 1000)]);
-    let plan = Plan::of(&request([("alice", vec![reserve(), reserve()])]), &[], &ids);
+    let plan = Plan::of(&request([("alice", vec![reserve(), reserve()])]), &[], &ids, &family(), false);
     for (places, id) in plan.steps[0].commands.iter().zip(&ids) {
         assert_eq!(places.len(), 3);
         assert_eq!(plan.keys[places[2]], receipt_key(&digest("alice"), id));

@@ -1,6 +1,7 @@
 //! The HTTP face of the guard store: routes, authentication before anything else, and one table of answers.
 
 mod body;
+mod control;
 mod failures;
 mod respond;
 
@@ -9,6 +10,7 @@ use std::{net::IpAddr, sync::Arc, time::Duration};
 use http::{Method, Request, StatusCode};
 use hyper::body::Incoming;
 use parking_lot::RwLock;
+use tidegate_core::secret::Secret;
 use tidegate_protocol::{
     request::Request as Rpc,
     response::Response as RpcResponse,
@@ -18,6 +20,7 @@ use tidegate_store::clock::wall_ms;
 use tokio::time::Instant;
 
 use crate::{Guard, Metrics, Refusal, metrics::Ending, server::Handler};
+pub use control::bearer_token;
 use failures::FailureBudget;
 pub use respond::Answer;
 use respond::Refused;
@@ -41,6 +44,8 @@ pub enum Face {
         guard: Guard,
         /// The accepted signing secrets.
         keyring: Keyring,
+        /// What an operator shows.
+        operator_token: Secret,
     },
     /// The guard's configuration has faults, which the log has named.
     Misconfigured,
@@ -115,7 +120,7 @@ impl Service {
         match outcome {
             Ok(response) => {
                 self.metrics.count(if response.denied { Ending::Denied } else { Ending::Allowed });
-                respond::ok(&response)
+                respond::ok(response.to_json())
             }
             Err(refused) => {
                 if let Some(ending) = refused.ending() {
@@ -133,24 +138,28 @@ impl Service {
         began: Instant,
     ) -> Result<RpcResponse, Refused> {
         let face = Arc::clone(&self.face.read());
-        let Face::Ready { guard, keyring } = &*face else { return Err(Refusal::Unavailable.into()) };
+        let Face::Ready { guard, keyring, .. } = &*face else { return Err(Refusal::Unavailable.into()) };
         if let Peer::Address(source) = peer
             && self.failures.is_spent(source, self.micros(began))
         {
             self.metrics.sources_cut.inc();
             return Err(Refused::Unauthenticated);
         }
-        let raw =
-            body::read(request.body_mut(), self.options.body_timeout).await.map_err(|fault| match fault {
-                body::BodyFault::TooLarge => Refused::TooLarge,
-                body::BodyFault::Incomplete => Refused::Incomplete,
-            })?;
+        let raw = self.read_body(request).await?;
         let verified = match peer {
             Peer::Socket => Verified::trusted(&raw),
             Peer::Address(source) => self.verify(keyring, request, &raw, source)?,
         };
         let rpc = Rpc::parse(verified).map_err(Refusal::BadRequest)?;
         Ok(guard.run_valid(rpc).await?)
+    }
+
+    async fn read_body(&self, request: &mut Request<Incoming>) -> Result<bytes::Bytes, Refused> {
+        let read = body::read(request.body_mut(), self.options.body_timeout).await;
+        read.map_err(|fault| match fault {
+            body::BodyFault::TooLarge => Refused::TooLarge,
+            body::BodyFault::Incomplete => Refused::Incomplete,
+        })
     }
 
     fn verify<'a>(
@@ -188,6 +197,9 @@ impl Handler for Service {
                 self.counted_rpc(&mut request, peer, began).await
             }
             (RPC_PATH, _) => Refused::MethodNotAllowed { allow: "POST" }.into_answer(),
+            (path, Peer::Address(source)) if path.starts_with(control::PREFIX) => {
+                self.control(&mut request, source).await
+            }
             ("/healthz" | "/readyz", Peer::Address(_)) if !is_read(request.method()) => {
                 Refused::MethodNotAllowed { allow: "GET, HEAD" }.into_answer()
             }

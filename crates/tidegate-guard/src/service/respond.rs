@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
 use http_body_util::Full;
-use tidegate_protocol::response::{ErrorBody, ErrorCode, Response as RpcResponse, retry_after_seconds};
+use tidegate_protocol::response::{ErrorBody, ErrorCode, retry_after_seconds};
 
 use crate::{Refusal, metrics::Ending};
 
@@ -24,6 +24,8 @@ pub(super) enum Refused {
     Unauthenticated,
     /// The HMAC is right, so the caller may be told that its clock is not.
     ClockOff(String),
+    /// A wrong operator's token, or none.
+    NoOperator,
     TooLarge,
     Incomplete,
     NotFound,
@@ -43,8 +45,10 @@ impl Refused {
         Some(match self {
             Self::ByGuard(Refusal::BadRequest(_)) => Ending::BadRequest,
             Self::ByGuard(Refusal::Conflict { .. }) => Ending::Conflict,
+            Self::ByGuard(Refusal::Limited { .. }) => Ending::Limited,
+            Self::ByGuard(Refusal::Stopped { .. }) => Ending::Stopped,
             Self::ByGuard(Refusal::Unavailable) => Ending::Unavailable,
-            Self::Unauthenticated | Self::ClockOff(_) => Ending::Unauthenticated,
+            Self::Unauthenticated | Self::ClockOff(_) | Self::NoOperator => Ending::Unauthenticated,
             Self::TooLarge => Ending::TooLarge,
             Self::Incomplete => Ending::BadRequest,
             Self::NotFound | Self::MethodNotAllowed { .. } => return None,
@@ -78,19 +82,11 @@ impl Refused {
 
     fn body(&self) -> ErrorBody {
         match self {
-            Self::ByGuard(Refusal::BadRequest(fault)) => {
-                ErrorBody::new(ErrorCode::BadRequest, fault.to_string())
-            }
-            Self::ByGuard(Refusal::Conflict { step }) => ErrorBody::new(
-                ErrorCode::OperationConflict,
-                format!("steps[{step}]: this operation id is known with other commands; use a fresh one"),
+            Self::ByGuard(refusal) => refusal.to_body(),
+            Self::NoOperator => ErrorBody::new(
+                ErrorCode::Unauthenticated,
+                "the operator's token is required: Authorization: Bearer <token>",
             ),
-            Self::ByGuard(Refusal::Unavailable) => {
-                let mut body =
-                    ErrorBody::new(ErrorCode::GuardUnavailable, "the guard store can't answer now");
-                body.error.retry_after_ms = Some(UNAVAILABLE_RETRY_MS);
-                body
-            }
             Self::Unauthenticated => ErrorBody::new(
                 ErrorCode::Unauthenticated,
                 "a valid Tidegate-Signature header is required, exactly once",
@@ -104,11 +100,8 @@ impl Refused {
     }
 }
 
-/// What a caller waits before it asks an unavailable guard again.
-const UNAVAILABLE_RETRY_MS: u64 = 30_000;
-
-pub(super) fn ok(response: &RpcResponse) -> Answer {
-    Answer { response: json(StatusCode::OK, response.to_json()), left_unread: false }
+pub(super) fn ok(body: Vec<u8>) -> Answer {
+    Answer { response: json(StatusCode::OK, body), left_unread: false }
 }
 
 fn error(status: StatusCode, body: &ErrorBody) -> Answer {

@@ -3,6 +3,7 @@
 use tidegate_guard::Refusal;
 use tidegate_protocol::{
     Command, CommandResult,
+    control::Resume,
     name::ReceiptId,
     request::{Budget, SetMode, Window},
 };
@@ -41,7 +42,7 @@ fn commands_on(kind: Kind, receipt: ReceiptId) -> Vec<Command> {
         Kind::Budget => vec![attempt(), attempt().costing(0), Command::refund(receipt)],
         Kind::Receipt => vec![Command::refund(receipt)],
         Kind::Record => vec![get("k"), increment("k"), claim],
-        Kind::Operation => Vec::new(),
+        Kind::Operation | Kind::FamilyDay | Kind::Quota | Kind::Fence => Vec::new(),
     }
 }
 
@@ -121,6 +122,26 @@ async fn a_damaged_operation_record_is_no_answer() {
         bench.rig(Rig::Sound);
         assert!(bench.respond(request).await.steps[0].replayed);
         assert_eq!(bench.counter("k").await, Some(1));
+    }
+}
+
+#[tokio::test]
+async fn damaged_rows_of_admission_are_neither_empty_nor_full() {
+    for kind in [Kind::FamilyDay, Kind::Quota, Kind::Fence] {
+        for rig in [Rig::Garbles(kind), Rig::Cuts(kind)] {
+            let bench = Bench::new();
+            let from_a_source = |bench: &Bench| {
+                let mut request = bench.fresh().step(digest("alice"), [increment("k")]);
+                request.fairness.source = Some(digest("source"));
+                request
+            };
+            bench.respond(from_a_source(&bench)).await;
+            bench.guard.operator().resume(Resume::default(), "::1").await.expect("the store is well");
+            let writes = bench.writes();
+            bench.rig(rig);
+            assert_eq!(bench.run(from_a_source(&bench)).await, Err(Refusal::Unavailable), "{rig:?}");
+            assert_eq!(bench.writes(), writes, "{rig:?}");
+        }
     }
 }
 

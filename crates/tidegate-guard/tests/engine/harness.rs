@@ -5,7 +5,8 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use tidegate_guard::{Guard, Metrics, Refusal};
+use tidegate_core::{INTEGER_MAX, admission::FamilyRules};
+use tidegate_guard::{Guard, GuardOptions, Metrics, Refusal};
 use tidegate_protocol::{
     Command, CommandResult, Request, Response, StepResult,
     identity::Digest,
@@ -52,13 +53,24 @@ impl Bench {
         Self::start(Rig::Sound, DriverOptions::new("engine", max_entries))
     }
 
+    /// With these families, and a memory of so many refusals.
+    pub(crate) fn guarding(options: GuardOptions) -> Self {
+        Self::start_with(Rig::Sound, DriverOptions::new("engine", 100_000), options)
+    }
+
     fn start(rig: Rig, options: DriverOptions) -> Self {
+        let roomy = FamilyRules { shares_bp: [10_000; 5], ..FamilyRules::of_budget(INTEGER_MAX) };
+        let families = ["proxy", "password"].map(|name| (family(name), roomy.clone()));
+        Self::start_with(rig, options, GuardOptions::of(families))
+    }
+
+    fn start_with(rig: Rig, options: DriverOptions, guard: GuardOptions) -> Self {
         let clock = Arc::new(ManualClock::at(START_MS));
         let backend = Rigged::new(MemoryBackend::new(Arc::clone(&clock) as Arc<dyn Clock>), rig);
         let store = Driver::start(backend, options);
         let metrics = Arc::new(Metrics::register(&mut prometheus_client::registry::Registry::default()));
-        let families = ["proxy", "password"].map(family);
-        let guard = Guard::new(Arc::new(store.clone()), families, Arc::clone(&metrics));
+        let shared = Arc::new(store.clone());
+        let guard = Guard::new(shared, Arc::clone(&clock) as Arc<dyn Clock>, guard, Arc::clone(&metrics));
         Self { guard, metrics, clock, store, calls: AtomicU64::new(0) }
     }
 
@@ -144,9 +156,15 @@ impl Bench {
         running.join_all().await
     }
 
-    /// How many rows the store holds, expired ones included.
+    /// How many rows the store holds, expired ones included and those of families aside.
     pub(crate) async fn rows(&self) -> u64 {
-        self.store.backend().count().await.expect("memory counts")
+        let backend = self.store.backend();
+        backend.count().await.expect("memory counts") - backend.families()
+    }
+
+    /// How many batches the store has loaded.
+    pub(crate) fn loads(&self) -> u64 {
+        self.store.backend().loads()
     }
 
     /// How many rows were written or removed so far.

@@ -3,9 +3,11 @@
 //!
 //! What a guarantee rests on is broken on purpose beside it (see `rig::Rig`), and the same check must tell.
 
+mod admission;
 mod damage;
 mod harness;
 mod model;
+mod operator;
 mod races;
 mod records;
 mod replay;

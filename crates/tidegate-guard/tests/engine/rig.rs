@@ -1,15 +1,21 @@
 //! A backend that can break a promise, so that a test shows that it would notice.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::{
+    collections::BTreeSet,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
 use parking_lot::Mutex;
-use tidegate_store::{Backend, BackendError, Change, Key, Loaded, MemoryBackend, NewState, Value};
+use tidegate_store::{Backend, BackendError, Change, Key, Loaded, MemoryBackend, NewState, Scope, Value};
 
 /// Rows in memory, and what is wrong with them.
 pub(crate) struct Rigged {
     inner: MemoryBackend,
     rig: Mutex<Rig>,
     writes: AtomicU64,
+    loads: AtomicU64,
+    /// The rows of families, which every admitted request writes.
+    families: Mutex<BTreeSet<Key>>,
 }
 
 /// Which promise is broken.
@@ -45,6 +51,9 @@ pub(crate) enum Kind {
     Budget = 0x41,
     Receipt = 0x51,
     Record = 0x61,
+    FamilyDay = 0x71,
+    Quota = 0x81,
+    Fence = 0x91,
 }
 
 impl Kind {
@@ -55,15 +64,32 @@ impl Kind {
 
 impl Rigged {
     pub(crate) fn new(inner: MemoryBackend, rig: Rig) -> Self {
-        Self { inner, rig: Mutex::new(rig), writes: AtomicU64::new(0) }
+        Self {
+            inner,
+            rig: Mutex::new(rig),
+            writes: AtomicU64::new(0),
+            loads: AtomicU64::new(0),
+            families: Mutex::default(),
+        }
     }
 
     pub(crate) fn rig(&self, rig: Rig) {
         *self.rig.lock() = rig;
     }
 
+    /// How many rows were written, those of families aside.
     pub(crate) fn writes(&self) -> u64 {
         self.writes.load(Ordering::SeqCst)
+    }
+
+    /// How many batches were loaded.
+    pub(crate) fn loads(&self) -> u64 {
+        self.loads.load(Ordering::SeqCst)
+    }
+
+    /// How many families have a row.
+    pub(crate) fn families(&self) -> u64 {
+        self.families.lock().len() as u64
     }
 }
 
@@ -98,6 +124,7 @@ impl Backend for Rigged {
     }
 
     async fn load(&self, keys: &[Key]) -> Result<Loaded<()>, BackendError> {
+        self.loads.fetch_add(1, Ordering::SeqCst);
         let rig = *self.rig.lock();
         if rig == Rig::Fails {
             return Err(BackendError { doing: "failing on purpose".to_owned(), cause: None });
@@ -118,8 +145,15 @@ impl Backend for Rigged {
     async fn commit(&self, batch: (), mut changes: Vec<Change>) -> Result<(), BackendError> {
         let rig = *self.rig.lock();
         changes.retain(|change| rig.keeps(change));
-        self.writes.fetch_add(changes.len() as u64, Ordering::SeqCst);
+        let is_family = |change: &&Change| matches!(&change.state, NewState::Put(entry) if Kind::FamilyDay.is_of(&entry.value));
+        let families: Vec<Key> = changes.iter().filter(is_family).map(|change| change.key).collect();
+        self.writes.fetch_add((changes.len() - families.len()) as u64, Ordering::SeqCst);
+        self.families.lock().extend(families);
         self.inner.commit(batch, changes).await
+    }
+
+    async fn keys_in(&self, scope: Scope, keys_max: usize) -> Result<Vec<Key>, BackendError> {
+        self.inner.keys_in(scope, keys_max).await
     }
 
     async fn sweep(&self, rows_max: usize) -> Result<usize, BackendError> {

@@ -5,6 +5,7 @@
 //! the next batch gathers: the slower the backend, the larger the batches, with no delay of their own.
 
 mod bound;
+mod forget;
 mod guarded;
 mod log;
 mod options;
@@ -28,7 +29,7 @@ pub use stats::{BATCH_SIZES, DriverStats};
 
 use self::{shared::Shared, worker::Worker};
 use crate::{
-    Backend, Entry, Invalid, Job, KEYS_MAX, Key, LimitStore, LimitStoreExt, StoreError, Unavailable,
+    Backend, Entry, Invalid, Job, KEYS_MAX, Key, LimitStore, LimitStoreExt, Scope, StoreError, Unavailable,
     contract::BoxFuture,
 };
 
@@ -81,6 +82,13 @@ impl<B: Backend> Driver<B> {
     pub fn backend(&self) -> &B {
         &self.0.shared.backend
     }
+
+    /// Runs a job on keys that the store's secret has been applied to.
+    async fn run_hashed(&self, keys: Vec<Key>, job: Box<dyn Job>) -> Result<Box<dyn Job>, StoreError> {
+        let answered = self.0.shared.enter(keys, job)?;
+        // The worker answers or drops every call; it drops them with its runtime.
+        answered.await.unwrap_or(Err(Unavailable::Backend.into()))
+    }
 }
 
 impl<B: Backend> LimitStore for Driver<B> {
@@ -91,19 +99,20 @@ impl<B: Backend> LimitStore for Driver<B> {
     fn run(&self, mut keys: Vec<Key>, job: Box<dyn Job>) -> BoxFuture<'_, Result<Box<dyn Job>, StoreError>> {
         Box::pin(async move {
             check_keys(&keys)?;
-            let shared = &self.0.shared;
-            if let Some(secret) = &shared.secret {
+            if let Some(secret) = &self.0.shared.secret {
                 secret.apply(&mut keys);
             }
-            let answered = shared.enter(keys, job)?;
-            // The worker answers or drops every call; it drops them with its runtime.
-            answered.await.unwrap_or(Err(Unavailable::Backend.into()))
+            self.run_hashed(keys, job).await
         })
     }
 
     fn read(&self, keys: Vec<Key>) -> BoxFuture<'_, Result<Vec<Option<Entry>>, StoreError>> {
         let count = keys.len();
         Box::pin(self.update(keys, move |view| (0..count).map(|index| view.get(index).cloned()).collect()))
+    }
+
+    fn forget(&self, scope: Scope) -> BoxFuture<'_, Result<u64, StoreError>> {
+        Box::pin(forget::forget(self, scope))
     }
 
     /// [`Unavailable::Deadline`] says that the sweep takes longer; it goes on.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use crate::{Backend, BackendError, Change, Key, Loaded};
+use crate::{Backend, BackendError, Change, Key, Loaded, Scope};
 
 /// What is to be wrong with a backend from now on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,6 +90,11 @@ impl<B: Backend> Backend for FaultyBackend<B> {
     async fn commit(&self, batch: B::Batch, changes: Vec<Change>) -> Result<(), BackendError> {
         self.switch.pass().await?;
         self.inner.commit(batch, changes).await
+    }
+
+    async fn keys_in(&self, scope: Scope, keys_max: usize) -> Result<Vec<Key>, BackendError> {
+        self.switch.pass().await?;
+        self.inner.keys_in(scope, keys_max).await
     }
 
     async fn sweep(&self, rows_max: usize) -> Result<usize, BackendError> {

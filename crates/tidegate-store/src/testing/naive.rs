@@ -16,8 +16,8 @@ use super::{
     harness::{Handles, Harness, Reopened},
 };
 use crate::{
-    DriverOptions, Entry, Invalid, Job, Key, LimitStore, LimitStoreExt, NewState, StoreError, Unavailable,
-    View,
+    DriverOptions, Entry, Invalid, Job, Key, LimitStore, LimitStoreExt, NewState, Scope, StoreError,
+    Unavailable, View,
     clock::{Clock, ManualClock},
     contract::BoxFuture,
     driver::check_keys,
@@ -90,6 +90,8 @@ pub enum Fault {
     ExpiredTakeRoom,
     /// Its sweep removes nothing.
     SweepsNothing,
+    /// What belongs to one member is forgotten with the whole group.
+    ForgetsTheGroup,
     /// Its sweep removes what has not been written for a day.
     SweepsByAge,
     /// What it can't read, it takes for no row.
@@ -353,6 +355,23 @@ impl LimitStore for NaiveStore {
         }
         let count = keys.len();
         Box::pin(self.update(keys, move |view| (0..count).map(|index| view.get(index).cloned()).collect()))
+    }
+
+    fn forget(&self, scope: Scope) -> BoxFuture<'_, Result<u64, StoreError>> {
+        Box::pin(async move {
+            let Inner { fault, switch, state, .. } = &*self.inner;
+            switch.pass().await.map_err(|_| Unavailable::Backend)?;
+            let now_ms = self.now_ms();
+            let scope = match fault {
+                Fault::ForgetsTheGroup => Scope { member: None, ..scope },
+                _ => scope,
+            };
+            let rows = &mut state.lock().rows;
+            let live = |stored: &Stored| now_ms < stored.entry.expires_at_ms;
+            let gone = rows.iter().filter(|(key, stored)| scope.holds(key) && live(stored)).count() as u64;
+            rows.retain(|key, _| !scope.holds(key));
+            Ok(gone)
+        })
     }
 
     fn sweep(&self) -> BoxFuture<'_, Result<u64, StoreError>> {

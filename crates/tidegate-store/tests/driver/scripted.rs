@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use tidegate_store::{
-    Backend, BackendError, Change, Driver, DriverOptions, Key, LimitStoreExt, Loaded, MemoryBackend,
+    Backend, BackendError, Change, Driver, DriverOptions, Key, LimitStoreExt, Loaded, MemoryBackend, Scope,
     StoreError, clock::ManualClock, testing::Switch,
 };
 use tokio::time::Instant;
@@ -157,6 +157,10 @@ impl Backend for Scripted {
     async fn sweep(&self, rows_max: usize) -> Result<usize, BackendError> {
         self.script.call(Call::Sweep).await?;
         self.rows.sweep(rows_max).await
+    }
+
+    async fn keys_in(&self, scope: Scope, keys_max: usize) -> Result<Vec<Key>, BackendError> {
+        self.rows.keys_in(scope, keys_max).await
     }
 
     async fn count(&self) -> Result<u64, BackendError> {

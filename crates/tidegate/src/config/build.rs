@@ -84,6 +84,12 @@ fn admin(settings: &Settings, listen: std::net::SocketAddr, faults: &mut Vec<Fau
         let place = settings.place("admin.webhook_url");
         faults.push(Fault::new(Scope::Fatal, "admin.webhook_url", place, message));
     }
+    if webhook_url.as_ref().is_some_and(|url| !can_be_posted_to(url.expose())) {
+        let message = "must be a host with a path; a user and password have no place in it, since what is \
+                       posted is signed with admin.webhook_secret";
+        let place = settings.place("admin.webhook_url");
+        faults.push(Fault::new(Scope::Fatal, "admin.webhook_url", place, message));
+    }
     let tokens = match settings.value("admin.tokens") {
         Some(Value::Tokens(tokens)) => tokens.clone(),
         _ => Vec::new(),
@@ -121,6 +127,11 @@ fn log(settings: &Settings, faults: &mut Vec<Fault>) -> Log {
     }
     let format = if settings.text("log.format") == "json" { LogFormat::Json } else { LogFormat::Text };
     Log { format, level: settings.text("log.level").to_owned() }
+}
+
+fn can_be_posted_to(url: &str) -> bool {
+    let authority = url.parse::<http::Uri>().ok().and_then(|uri| uri.into_parts().authority);
+    authority.is_some_and(|authority| !authority.host().is_empty() && !authority.as_str().contains('@'))
 }
 
 fn secret(settings: &Settings, path: &str) -> Option<Secret> {

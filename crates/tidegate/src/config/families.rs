@@ -2,77 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use tidegate_core::admission::{Axis, FamilyRules};
+
 use super::{
     fault::{Fault, Place, Scope},
     settings::Settings,
     value::Value,
 };
-
-/// An identity that an RPC can carry and that has a share of a family's budget.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Axis {
-    /// The caller's address (IPv6: its /64).
-    Source,
-    /// The IPv4 network of 256 addresses.
-    Network24,
-    /// The IPv6 network of a site.
-    Network56,
-    /// The IPv6 network of an organisation.
-    Network48,
-    /// The signed-in user.
-    Principal,
-}
-
-impl Axis {
-    /// Every axis.
-    pub const ALL: [Self; 5] =
-        [Self::Source, Self::Network24, Self::Network56, Self::Network48, Self::Principal];
-
-    /// The name on the wire and in the configuration.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Source => "source",
-            Self::Network24 => "network/24",
-            Self::Network56 => "network/56",
-            Self::Network48 => "network/48",
-            Self::Principal => "principal",
-        }
-    }
-
-    /// The share of a family's budget, in basis points, where none is configured.
-    #[must_use]
-    pub const fn default_share_bp(self) -> u64 {
-        match self {
-            Self::Source | Self::Principal => 500,
-            Self::Network24 | Self::Network56 => 1_500,
-            Self::Network48 => 2_500,
-        }
-    }
-
-    /// Requiring a network would shut out every caller of the other address family.
-    #[must_use]
-    pub const fn can_be_required(self) -> bool {
-        matches!(self, Self::Source | Self::Principal)
-    }
-
-    pub(super) fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|axis| axis.name() == name)
-    }
-}
-
-/// A family, as the configuration has it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Family {
-    /// Commands a UTC day.
-    pub budget: u64,
-    /// What an RPC must carry.
-    pub requires: Vec<Axis>,
-    /// What one identity may spend of the budget a day, in basis points.
-    pub shares_bp: BTreeMap<Axis, u64>,
-    /// The part of the budget that is kept for known-good identities, in basis points.
-    pub reserve_bp: u64,
-}
 
 /// The families that exist without any configuration: name, per cent of the daily budget, what they require.
 const DEFAULT_FAMILIES: [(&str, u64, &[Axis]); 4] = [
@@ -97,8 +33,8 @@ pub(super) fn name_fault(path: &str) -> Option<&'static str> {
 }
 
 /// Every family with its budget. A faulty split leaves the default one and a fault.
-pub(super) fn build(settings: &Settings, faults: &mut Vec<Fault>) -> BTreeMap<String, Family> {
-    let mut families: BTreeMap<String, Family> = DEFAULT_FAMILIES
+pub(super) fn build(settings: &Settings, faults: &mut Vec<Fault>) -> BTreeMap<String, FamilyRules> {
+    let mut families: BTreeMap<String, FamilyRules> = DEFAULT_FAMILIES
         .into_iter()
         .map(|(name, _, requires)| (name.to_owned(), family(name, requires, settings)))
         .collect();
@@ -109,26 +45,28 @@ pub(super) fn build(settings: &Settings, faults: &mut Vec<Fault>) -> BTreeMap<St
     families
 }
 
-fn family(name: &str, requires: &[Axis], settings: &Settings) -> Family {
+fn family(name: &str, requires: &[Axis], settings: &Settings) -> FamilyRules {
     let setting = |key: &str| settings.value(&format!("guard.families.{name}.{key}"));
-    let requires = match setting("requires") {
+    let requires: Vec<Axis> = match setting("requires") {
         Some(Value::Axes(axes)) => axes.clone(),
         _ => requires.to_vec(),
     };
-    let mut shares_bp: BTreeMap<_, _> =
-        Axis::ALL.into_iter().map(|axis| (axis, axis.default_share_bp())).collect();
+    let mut rules = FamilyRules::of_budget(0);
     if let Some(Value::Entries(entries)) = setting("shares_bp") {
-        shares_bp.extend(entries.iter().filter_map(|(name, share)| Some((Axis::named(name)?, *share))));
+        for (axis, share) in entries.iter().filter_map(|(name, share)| Some((Axis::named(name)?, *share))) {
+            rules.shares_bp[axis as usize] = share;
+        }
     }
-    let reserve_bp = match setting("reserve_bp") {
+    rules.reserve_bp = match setting("reserve_bp") {
         Some(Value::Integer(reserve)) => *reserve,
         _ if requires.is_empty() => 0,
         _ => DEFAULT_RESERVE_BP,
     };
-    Family { budget: 0, requires, shares_bp, reserve_bp }
+    rules.requires = requires;
+    rules
 }
 
-fn split(families: &mut BTreeMap<String, Family>, settings: &Settings, faults: &mut Vec<Fault>) {
+fn split(families: &mut BTreeMap<String, FamilyRules>, settings: &Settings, faults: &mut Vec<Fault>) {
     let daily_budget = settings.integer("guard.daily_budget");
     let place = settings.place("guard.family_budgets");
     match settings.value("guard.family_budgets") {
@@ -150,7 +88,7 @@ fn split(families: &mut BTreeMap<String, Family>, settings: &Settings, faults: &
 }
 
 fn default_split(
-    families: &mut BTreeMap<String, Family>,
+    families: &mut BTreeMap<String, FamilyRules>,
     daily_budget: u64,
     settings: &Settings,
     faults: &mut Vec<Fault>,
@@ -173,7 +111,7 @@ fn default_split(
     }
 }
 
-fn no_such_family(name: &str, families: &BTreeMap<String, Family>, place: Place) -> Fault {
+fn no_such_family(name: &str, families: &BTreeMap<String, FamilyRules>, place: Place) -> Fault {
     let hint = super::nearest::suggestion(name, families.keys());
     budgets_fault(place, format!("names the family {name:?}, which is not configured{hint}"))
 }

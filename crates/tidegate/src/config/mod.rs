@@ -23,7 +23,6 @@ mod tokens;
 mod typed;
 mod value;
 
-pub use families::{Axis, Family};
 pub use fault::{Fault, Place, Scope};
 pub use kind::{Kind, SECRETS_MAX};
 pub use reload::{Reload, compare};

@@ -2,10 +2,9 @@
 
 use std::net::SocketAddr;
 
-use tidegate_core::secret::Secret;
+use tidegate_core::{admission::Axis, secret::Secret};
 
 use super::{
-    families::Axis,
     fault::Place,
     file,
     kind::{Kind, SECRETS_MAX},
@@ -207,7 +206,7 @@ fn entries(kind: Kind, written: &Written) -> Result<Vec<(String, u64)>, Vec<Comp
             return Err(complain(format!("names `{name}` twice")));
         }
         if kind == Kind::Shares && Axis::named(name).is_none() {
-            let hint = suggestion(name, Axis::ALL.map(Axis::name));
+            let hint = suggestion(name, Axis::ALL.map(Axis::as_str));
             return Err(complain(format!("names the axis {name:?}, which is none{hint}")));
         }
         if kind == Kind::Shares && *number > 10_000 {

@@ -107,7 +107,7 @@ fn literal(value: &Value) -> Option<String> {
         Value::Address(address) => quoted(&address.to_string()),
         Value::Path(path) => quoted(&path.to_string_lossy()),
         Value::Words(words) => list(words.iter().map(String::as_str)),
-        Value::Axes(axes) => list(axes.iter().map(|axis| axis.name())),
+        Value::Axes(axes) => list(axes.iter().map(|axis| axis.as_str())),
         Value::Entries(pairs) => quoted(&entries(pairs)),
         Value::Url(_) | Value::Secret(_) | Value::Secrets(_) | Value::Tokens(_) => return None,
     })

@@ -2,9 +2,9 @@
 
 use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf};
 
-use tidegate_core::secret::Secret;
+use tidegate_core::{admission::FamilyRules, secret::Secret};
 
-use super::{families::Family, fault::Fault, tokens::Token, value::Hidden};
+use super::{fault::Fault, tokens::Token, value::Hidden};
 
 /// A configuration with which a process can start.
 #[derive(Debug, Clone)]
@@ -101,7 +101,7 @@ pub struct GuardRules {
     /// Commands a UTC day.
     pub daily_budget: u64,
     /// Every family, by name.
-    pub families: BTreeMap<String, Family>,
+    pub families: BTreeMap<String, FamilyRules>,
 }
 
 /// `[admin]`.

@@ -2,10 +2,10 @@
 
 use std::{fmt, net::SocketAddr, path::PathBuf};
 
-use tidegate_core::secret::Secret;
+use tidegate_core::{admission::Axis, secret::Secret};
 use zeroize::Zeroizing;
 
-use super::{families::Axis, fault::Place, tokens::Token};
+use super::{fault::Place, tokens::Token};
 
 /// A value as it was written, with its place.
 #[derive(Clone)]

@@ -11,7 +11,7 @@ use subtle::ConstantTimeEq;
 use tidegate_guard::{
     Metrics,
     server::Handler,
-    service::{Answer, Peer, Service},
+    service::{Answer, Peer, Service, bearer_token},
 };
 use tokio::time::Instant;
 
@@ -129,32 +129,6 @@ impl Access {
             Some(_) => {
                 Err((StatusCode::FORBIDDEN, format!("the token lacks the ability `{}`\n", ability.name())))
             }
-        }
-    }
-}
-
-/// The token of an `Authorization` header. The scheme's name may be written in any case.
-fn bearer_token(value: &[u8]) -> Option<&[u8]> {
-    let (scheme, token) = value.split_at_checked(b"Bearer ".len())?;
-    scheme.eq_ignore_ascii_case(b"Bearer ").then_some(token)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::bearer_token;
-
-    #[test]
-    fn tokens_of_headers() {
-        let table: [(&[u8], Option<&[u8]>); 6] = [
-            (b"Bearer abc", Some(b"abc")),
-            (b"bearer abc", Some(b"abc")),
-            (b"Bearer ", Some(b"")),
-            (b"Bearerabc", None),
-            (b"Basic abc", None),
-            (b"", None),
-        ];
-        for (value, token) in table {
-            assert_eq!(bearer_token(value), token);
         }
     }
 }

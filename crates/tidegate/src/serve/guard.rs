@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use tidegate_guard::{Guard, Metrics, service::Face};
+use tidegate_core::secret::Secret;
+use tidegate_guard::{Guard, GuardOptions, Metrics, service::Face};
 use tidegate_protocol::{name::Family, signature::Keyring};
 
 use super::store::OpenStore;
@@ -21,11 +22,27 @@ pub(super) fn face(
 ) -> Face {
     let face = configuration.guard.as_ref().map_err(|faults| log_faults(faults)).ok().and_then(|rules| {
         let keyring = keyring(rules, secrets)?;
-        let families = rules.families.keys().filter_map(|name| Family::parse(name).ok());
-        let guard = Guard::new(store.limit_store(), families, Arc::clone(metrics));
-        Some(Face::Ready { guard, keyring })
+        let operator_token = operator_token(rules, secrets)?;
+        let families = rules.families.iter();
+        let families = families.filter_map(|(name, rules)| Some((Family::parse(name).ok()?, rules.clone())));
+        let options = GuardOptions::of(families);
+        let guard = Guard::new(store.limit_store(), store.clock(), options, Arc::clone(metrics));
+        Some(Face::Ready { guard, keyring, operator_token })
     });
     face.unwrap_or(Face::Misconfigured)
+}
+
+/// The configured operator's token, or the one of the data directory.
+fn operator_token(rules: &GuardRules, secrets: Option<&DataSecrets>) -> Option<Secret> {
+    let token =
+        rules.operator_token.clone().or_else(|| secrets.map(|secrets| secrets.operator_token.clone()));
+    if token.is_none() {
+        tracing::error!(
+            kind = "guard-misconfigured",
+            "there is no operator's token; every RPC is answered 503"
+        );
+    }
+    token
 }
 
 /// The configured signing secrets, or the one of the data directory.

@@ -33,9 +33,11 @@ use tokio::{
 };
 
 use crate::{
+    alerts::{Target, Webhook},
     config::{self, Configuration, Loaded, Sources},
     log::LevelHandle,
     secrets::{self, DataSecrets, SecretsError},
+    start::Prepared,
 };
 
 /// Why nothing is served. Everything that was opened is closed again.
@@ -73,16 +75,14 @@ pub enum ServeError {
 /// # Errors
 /// Something can't be opened. Nothing was served then.
 pub fn serve(
-    loaded: Loaded,
-    configuration: Configuration,
+    prepared: Prepared,
     sources: impl Fn() -> Sources + Send + 'static,
-    level: LevelHandle,
     out: &mut dyn io::Write,
 ) -> Result<(), ServeError> {
     let threads = Threads::start().map_err(ServeError::Runtime)?;
     let runtime = Builder::new_current_thread().enable_all().build().map_err(ServeError::Runtime)?;
     let served = runtime.block_on(async {
-        let (mut instance, banner) = Instance::start(loaded, configuration, level, threads.handles()).await?;
+        let (mut instance, banner) = Instance::start(prepared, threads.handles()).await?;
         // Whoever reads it may have gone; the server stays.
         let _ = out.write_all(banner.as_bytes()).and_then(|()| out.flush());
         instance.run(sources).await?;
@@ -90,6 +90,8 @@ pub fn serve(
         Ok(())
     });
     threads.end();
+    // Looking up the name of the webhook's receiver may hang in the system; nobody waits for it any more.
+    runtime.shutdown_background();
     served
 }
 
@@ -105,6 +107,7 @@ struct Instance {
     secrets: Option<DataSecrets>,
     admin: Arc<admin::Admin>,
     level: LevelHandle,
+    webhook: Webhook,
     socket: Option<PathBuf>,
     workers: Workers,
     shutdown: watch::Sender<bool>,
@@ -112,12 +115,8 @@ struct Instance {
 }
 
 impl Instance {
-    async fn start(
-        loaded: Loaded,
-        configuration: Configuration,
-        level: LevelHandle,
-        runtimes: Vec<Handle>,
-    ) -> Result<(Self, String), ServeError> {
+    async fn start(prepared: Prepared, runtimes: Vec<Handle>) -> Result<(Self, String), ServeError> {
+        let Prepared { loaded, configuration, level, alerts } = prepared;
         let (secrets, first_start) = match data_secrets(&configuration)? {
             Some((secrets, made)) => (Some(secrets), made),
             None => (None, false),
@@ -132,6 +131,7 @@ impl Instance {
         let metrics = Arc::new(Metrics::register(&mut registry));
         let store = store::OpenStore::open(&configuration.store, &runtimes)?;
         metrics::register_store(&mut registry, &store);
+        alerts.register(&mut registry);
 
         let face = guard::face(&configuration, secrets.as_ref(), &store, &metrics);
         let options = ServiceOptions {
@@ -155,6 +155,7 @@ impl Instance {
             secrets,
             admin,
             level,
+            webhook: alerts.attach(Target::configured(&configuration.admin)),
             socket: listener.socket.clone(),
             workers: Workers::new(runtimes),
             shutdown: watch::Sender::new(false),
@@ -233,12 +234,15 @@ impl Instance {
         }
         self.service.replace(guard::face(configuration, self.secrets.as_ref(), &self.store, &self.metrics));
         self.admin.replace_tokens(configuration, self.secrets.as_ref());
+        if change.applied.iter().any(|key| key.starts_with("admin.webhook_")) {
+            self.webhook.replace(Target::configured(&configuration.admin));
+        }
         let (applied, waiting) = (change.applied.join(", "), change.waiting.join(", "));
         tracing::info!(kind = "reloaded", applied, waiting_for_a_restart = waiting, "configuration reloaded");
         self.loaded = new;
     }
 
-    /// Stops accepting, answers what was accepted, then closes the store.
+    /// Stops accepting, answers what was accepted, then closes the store and delivers the last alerts.
     async fn stop(mut self) {
         tracing::info!(kind = "stopping", "answering what was accepted");
         // An error means that every listener has ended already.
@@ -248,6 +252,7 @@ impl Instance {
             let _ = std::fs::remove_file(socket);
         }
         self.store.shutdown().await;
+        self.webhook.finish().await;
         tracing::info!(kind = "stopped", "good bye");
     }
 }

@@ -3,16 +3,25 @@
 use std::{sync::Arc, time::Duration};
 
 use sha2::{Digest, Sha256};
-use tidegate_store::{DriverOptions, DriverStats, Lanes, LimitStore, MemoryBackend, clock::SystemClock};
+use tidegate_store::{
+    DriverOptions, DriverStats, Lanes, LimitStore, MemoryBackend,
+    clock::{Clock, SystemClock},
+};
 use tidegate_store_embedded::{self as embedded, EmbeddedBackend, OpenError};
 
 use tokio::runtime::Handle;
 
 use crate::config::{Durability, Store, StoreKind};
 
-/// An open store.
+/// An open store, and the clock it goes by.
 #[derive(Clone)]
-pub(super) enum OpenStore {
+pub(super) struct OpenStore {
+    kind: Kind,
+    clock: Arc<dyn Clock>,
+}
+
+#[derive(Clone)]
+enum Kind {
     Memory(Lanes<MemoryBackend>),
     Embedded(Lanes<EmbeddedBackend>),
 }
@@ -29,9 +38,13 @@ impl OpenStore {
             secret: store.secret.clone(),
             ..DriverOptions::new(name, store.max_entries)
         };
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
         if store.kind == StoreKind::Memory {
-            let backend = MemoryBackend::new(Arc::new(SystemClock::new()));
-            return Ok(Self::Memory(Lanes::start(backend, &options("memory"), runtimes)));
+            let backend = MemoryBackend::new(Arc::clone(&clock));
+            return Ok(Self {
+                kind: Kind::Memory(Lanes::start(backend, &options("memory"), runtimes)),
+                clock,
+            });
         }
         let backend = EmbeddedBackend::open(&embedded::Options {
             durability: match store.durability {
@@ -39,39 +52,44 @@ impl OpenStore {
                 Durability::Process => embedded::Durability::Process,
                 Durability::None => embedded::Durability::None,
             },
+            clock: Arc::clone(&clock),
             secret_id: store.secret.as_ref().map(|secret| secret_id(secret.expose())),
             ..embedded::Options::at(&store.path)
         })?;
         let options = DriverOptions { sweep_interval: EMBEDDED_SWEEP_INTERVAL, ..options("embedded") };
-        Ok(Self::Embedded(Lanes::start(backend, &options, runtimes)))
+        Ok(Self { kind: Kind::Embedded(Lanes::start(backend, &options, runtimes)), clock })
     }
 
     pub(super) fn limit_store(&self) -> Arc<dyn LimitStore> {
-        match self {
-            Self::Memory(driver) => Arc::new(driver.clone()),
-            Self::Embedded(driver) => Arc::new(driver.clone()),
+        match &self.kind {
+            Kind::Memory(driver) => Arc::new(driver.clone()),
+            Kind::Embedded(driver) => Arc::new(driver.clone()),
         }
     }
 
+    pub(super) fn clock(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.clock)
+    }
+
     pub(super) fn stats(&self) -> DriverStats {
-        match self {
-            Self::Memory(driver) => driver.stats(),
-            Self::Embedded(driver) => driver.stats(),
+        match &self.kind {
+            Kind::Memory(driver) => driver.stats(),
+            Kind::Embedded(driver) => driver.stats(),
         }
     }
 
     /// The embedded engine, where the store is one.
     pub(super) fn embedded(&self) -> Option<&EmbeddedBackend> {
-        match self {
-            Self::Memory(_) => None,
-            Self::Embedded(driver) => Some(driver.backend()),
+        match &self.kind {
+            Kind::Memory(_) => None,
+            Kind::Embedded(driver) => Some(driver.backend()),
         }
     }
 
     pub(super) async fn shutdown(&self) {
-        match self {
-            Self::Memory(driver) => driver.shutdown().await,
-            Self::Embedded(driver) => driver.shutdown().await,
+        match &self.kind {
+            Kind::Memory(driver) => driver.shutdown().await,
+            Kind::Embedded(driver) => driver.shutdown().await,
         }
     }
 }

@@ -1,10 +1,41 @@
 //! Which row a key names.
 
-use super::{Handles, Key, LONG_MS, Outcome, ROOMY, Seen, bump, case, same};
-use crate::testing::ContractCase;
+use super::{Handles, Key, LONG_MS, Outcome, ROOMY, Seen, bump, case, counts, same};
+use crate::{Group, Member, Scope, testing::ContractCase};
 
-pub(super) const CASES: &[ContractCase] =
-    &[case("different keys are different rows", ROOMY, |store| Box::pin(different(store)))];
+pub(super) const CASES: &[ContractCase] = &[
+    case("different keys are different rows", ROOMY, |store| Box::pin(different(store))),
+    case("forgetting removes what belongs together", ROOMY, |store| Box::pin(forgetting(store))),
+];
+
+/// More than goes into one update.
+const MANY: u64 = 700;
+
+async fn forgetting(store: Handles) -> Seen {
+    let (group, other) = (Group::of(b"forgotten"), Group::of(b"kept"));
+    let (alice, bob) = (Member::of(b"alice"), Member::of(b"bob"));
+    let rows = [
+        group.key_of(alice, &[b"window", b"alice"]),
+        group.key_of(alice, &[b"record", b"alice"]),
+        group.key_of(bob, &[b"window", b"bob"]),
+        group.key(&[b"of the group alone"]),
+        other.key_of(alice, &[b"window", b"alice"]),
+    ];
+    for row in rows {
+        bump(&store.first, row, LONG_MS).await?;
+    }
+    let forgotten = store.second.forget(Scope { group, member: Some(alice) }).await?;
+    same("how many rows of a member were forgotten", forgotten, 2)?;
+    same("after a member was forgotten", counts(&store.first, rows.to_vec()).await?, vec![0, 0, 1, 1, 1])?;
+    for number in 0..MANY {
+        bump(&store.first, group.key(&[&number.to_le_bytes()]), LONG_MS).await?;
+    }
+    let forgotten = store.second.forget(Scope { group, member: None }).await?;
+    same("how many rows of a group were forgotten", forgotten, MANY + 2)?;
+    same("after a group was forgotten", counts(&store.first, rows.to_vec()).await?, vec![0, 0, 0, 0, 1])?;
+    same("what is left to forget", store.first.forget(Scope { group, member: None }).await?, 0)?;
+    Ok(Outcome::Kept)
+}
 
 async fn different(store: Handles) -> Seen {
     let keys = composed().into_iter().chain(neighbours()).collect::<Vec<_>>();

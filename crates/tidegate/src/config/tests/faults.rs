@@ -113,6 +113,20 @@ fn every_fault_of_a_file_has_its_key_and_line() {
             "tidegate.toml:2: admin.webhook_url: ",
             "needs admin.webhook_secret",
         ),
+        (
+            "[admin]\nwebhook_secret = \"a-webhook-secret-0123456789abcdef-0123\"\n\
+             webhook_url = \"https://user:password@alerts.example/x\"",
+            Fatal,
+            "tidegate.toml:3: admin.webhook_url: ",
+            "have no place in it",
+        ),
+        (
+            "[admin]\nwebhook_secret = \"a-webhook-secret-0123456789abcdef-0123\"\n\
+             webhook_url = \"https://:443/x\"",
+            Fatal,
+            "tidegate.toml:3: admin.webhook_url: ",
+            "must be a host",
+        ),
     ];
     for (toml, scope, begins, holds) in table {
         one_fault(toml, &[], *scope, begins, holds);

@@ -1,5 +1,7 @@
 //! `[guard]`: secrets, budgets, families.
 
+use tidegate_core::admission::Axis;
+
 use super::*;
 use Scope::Guard;
 
@@ -157,7 +159,7 @@ fn the_default_families() {
     assert_eq!(required("proxy"), (vec![], 0));
     assert_eq!(required("password"), (vec![Axis::Source], 2_000));
     assert_eq!(required("replay"), (vec![Axis::Source, Axis::Principal], 2_000));
-    assert_eq!(rules.families["proxy"].shares_bp[&Axis::Network48], 2_500);
+    assert_eq!(rules.families["proxy"].shares_bp[Axis::Network48 as usize], 2_500);
 }
 
 #[test]
@@ -172,9 +174,12 @@ fn configured_families() {
     let rules = good(toml, &environment).guard.unwrap();
     let login = &rules.families["login"];
     assert_eq!((login.budget, login.reserve_bp, login.requires.as_slice()), (60, 7, &[Axis::Principal][..]));
-    assert_eq!((login.shares_bp[&Axis::Source], login.shares_bp[&Axis::Network24]), (1_000, 0));
-    assert_eq!(login.shares_bp[&Axis::Principal], 500);
-    assert_eq!(rules.families["proxy"].shares_bp[&Axis::Network56], 8);
+    assert_eq!(
+        (login.shares_bp[Axis::Source as usize], login.shares_bp[Axis::Network24 as usize]),
+        (1_000, 0)
+    );
+    assert_eq!(login.shares_bp[Axis::Principal as usize], 500);
+    assert_eq!(rules.families["proxy"].shares_bp[Axis::Network56 as usize], 8);
     assert_eq!(rules.families["password"].reserve_bp, 5);
     assert_eq!(rules.families["offline"].budget, 0, "a split that does not name a family gives it nothing");
 }

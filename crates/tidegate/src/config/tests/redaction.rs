@@ -27,7 +27,7 @@ fn spoiled(secret: &str, how: usize) -> String {
     }
 }
 
-const HIDDEN_LINES: [&str; 12] = [
+const HIDDEN_LINES: [&str; 13] = [
     "store.secret = VALUE",
     "store.url = VALUE",
     "store.url = \"postgres://user:MARKER@db/x\"",
@@ -39,6 +39,7 @@ const HIDDEN_LINES: [&str; 12] = [
     "admin.tokens = [{ name = \"x\", token = VALUE, abilities = [\"read\"] }]",
     "admin.tokens = [{ name = \"x\", tokens = VALUE, token_sha256 = VALUE }]",
     "admin.webhook_secret = VALUE",
+    "admin.webhook_url = \"https://user:MARKER@alerts.example/x\"",
     "client.key_pepper = VALUE",
 ];
 

@@ -1,0 +1,294 @@
+//! What an operator may do: stop and resume everything, see how it stands, clear quotas, forget a partition.
+//!
+//! Each of it is one update of the store, together with its entry in the audit: what was done is there, and
+//! what is there was done.
+
+mod audit;
+
+use tidegate_core::admission::{self, FamilyDay, Fence};
+use tidegate_protocol::{
+    control::{self, Action, Axis, FairnessReset, Forget, Resume, State, Stop},
+    name::Family,
+    request::BadRequest,
+};
+use tidegate_store::{Key, LimitStoreExt, View};
+
+use self::audit::{Note, Ring};
+use crate::{
+    Guard, Refusal,
+    admission::{encoded, row},
+    families::Families,
+    guard::unavailable,
+    plan,
+};
+
+/// The operator's side of a guard. Where a call came from is the address that its audit entry names.
+#[derive(Debug, Clone, Copy)]
+pub struct Operator<'a>(&'a Guard);
+
+pub(crate) fn fence_key() -> Key {
+    Key::of(&[b"fence"])
+}
+
+impl<'a> Operator<'a> {
+    pub(crate) const fn new(guard: &'a Guard) -> Self {
+        Self(guard)
+    }
+
+    /// Puts up the fence: once this has answered, no request executes a step. Nothing that is stored is lost.
+    ///
+    /// # Errors
+    /// The reason is out of bounds, or [`Refusal::Unavailable`]: the fence may or may not be up.
+    pub async fn stop(self, stop: Stop, from: &str) -> Result<State, Refusal> {
+        stop.validate()?;
+        let note = Note { reason: stop.reason.clone(), ..Note::of(Action::Stop, from) };
+        let reason = stop.reason.clone();
+        let state = self
+            .change(vec![note], move |rows, view| {
+                let fence = Fence { stopped: true, reason: reason.clone(), since_ms: view.now_ms() };
+                rows.put_fence(&fence, view);
+                Ok(())
+            })
+            .await?;
+        tracing::warn!(
+            kind = "fence-changed",
+            stopped = true,
+            reason = stop.reason,
+            "stopped by an operator"
+        );
+        Ok(state)
+    }
+
+    /// Takes the fence down and lets families go on: their stop and usage are cleared, quotas are kept.
+    ///
+    /// # Errors
+    /// A family is unknown, or [`Refusal::Unavailable`]: it may or may not have been done.
+    pub async fn resume(self, resume: Resume, from: &str) -> Result<State, Refusal> {
+        let named = self.places_of(&resume.families)?;
+        let notes = if resume.families.is_empty() {
+            vec![Note::of(Action::Resume, from)]
+        } else {
+            let note = |family: &Family| Note { family: Some(*family), ..Note::of(Action::Resume, from) };
+            resume.families.iter().map(note).collect()
+        };
+        let state = self
+            .change(notes, move |rows, view| {
+                rows.put_fence(&Fence { stopped: false, reason: None, since_ms: view.now_ms() }, view);
+                for place in rows.families().filter(|place| named.is_empty() || named.contains(place)) {
+                    let day = rows.day(place, view)?;
+                    let resumed = FamilyDay::resumed(day.as_ref(), view.now_ms());
+                    rows.put_day(place, &resumed, view);
+                }
+                Ok(())
+            })
+            .await?;
+        tracing::warn!(kind = "fence-changed", stopped = false, "resumed by an operator");
+        Ok(state)
+    }
+
+    /// How everything stands.
+    ///
+    /// # Errors
+    /// [`Refusal::Unavailable`].
+    pub async fn state(self) -> Result<State, Refusal> {
+        self.change(Vec::new(), |_, _| Ok(())).await
+    }
+
+    /// Clears the quotas of an identity, of an axis, or of a whole family.
+    ///
+    /// # Errors
+    /// The family is unknown, or [`Refusal::Unavailable`]: it may or may not have been done.
+    pub async fn reset_fairness(self, reset: FairnessReset, from: &str) -> Result<control::Reset, Refusal> {
+        let FairnessReset { family, axis, identity } = reset;
+        let place = self.place_of(family)?;
+        let note = Note { family: Some(family), axis, identity, ..Note::of(Action::FairnessReset, from) };
+        let Some(digest) = identity else {
+            self.change(vec![note], move |rows, view| {
+                let day = rows.day(place, view)?;
+                let day = FamilyDay::with_quotas_reset(day.as_ref(), axis, view.now_ms());
+                rows.put_day(place, &day, view);
+                Ok(())
+            })
+            .await?;
+            self.0.refusals.clear();
+            return Ok(control::Reset { reset: true });
+        };
+        let entry = self.0.families.get(&family).ok_or_else(|| unknown(&self.0.families, "family"))?;
+        let axes = Axis::ALL.into_iter().filter(|each| axis.is_none_or(|axis| axis == *each));
+        let quotas = axes.map(|axis| entry.quota_key(&(axis, digest))).collect();
+        self.change_with(quotas, vec![note], |rows, view| {
+            rows.more().for_each(|place| view.delete(place));
+            Ok(())
+        })
+        .await?;
+        self.0.refusals.clear();
+        Ok(control::Reset { reset: true })
+    }
+
+    /// Removes what is stored of a partition, or of one key of it: windows, records, reservations, and with a
+    /// whole partition its operation records too, so that an operation from before is executed again.
+    ///
+    /// # Errors
+    /// [`Refusal::Unavailable`]: some of it may be left.
+    pub async fn forget(self, forget: Forget, from: &str) -> Result<control::Forgotten, Refusal> {
+        let Forget { partition, key } = forget;
+        let note = Note { identity: Some(partition), key, ..Note::of(Action::Forget, from) };
+        // First, so that nothing is forgotten that the audit does not know of.
+        self.change(vec![note], |_, _| Ok(())).await?;
+        let scope = plan::scope(&partition, key.as_ref());
+        let forgotten = self.0.store.forget(scope).await.map_err(unavailable)?;
+        Ok(control::Forgotten { forgotten })
+    }
+
+    /// What operators did, newest first, at most `limit` of it.
+    ///
+    /// # Errors
+    /// [`Refusal::Unavailable`].
+    pub async fn audit(self, limit: usize) -> Result<control::Audit, Refusal> {
+        Ring(&*self.0.store).newest(limit.min(control::AUDIT_LIMIT_MAX)).await
+    }
+
+    async fn change<F>(self, notes: Vec<Note>, apply: F) -> Result<State, Refusal>
+    where
+        F: Fn(&ControlRows, &mut View<'_>) -> Result<(), Unreadable> + Clone + Send + 'static,
+    {
+        self.change_with(Vec::new(), notes, apply).await
+    }
+
+    /// One update over the fence, every family and `more`, with its notes in the audit; answers how everything
+    /// stands after it.
+    async fn change_with<F>(self, more: Vec<Key>, notes: Vec<Note>, apply: F) -> Result<State, Refusal>
+    where
+        F: Fn(&ControlRows, &mut View<'_>) -> Result<(), Unreadable> + Clone + Send + 'static,
+    {
+        let ring = Ring(&*self.0.store);
+        for _ in 0..TRIES_MAX {
+            let next = if notes.is_empty() { 0 } else { ring.next_number().await? };
+            let rows = ControlRows { families: self.0.families.len(), more: more.len() };
+            let mut keys = vec![fence_key()];
+            keys.extend(self.0.families.values().map(|family| family.key));
+            keys.extend(&more);
+            keys.extend(audit::keys(next, notes.len()));
+            let (apply, notes, families) = (apply.clone(), notes.clone(), self.0.families.clone());
+            let changed = self.0.store.update(keys, move |view| {
+                let start = view.mark();
+                let changed = apply(&rows, view)
+                    .and_then(|()| audit::write(&notes, next, rows.audit(), view))
+                    .and_then(
+                        |written| if written { rows.state(&families, view).map(Some) } else { Ok(None) },
+                    );
+                if !matches!(changed, Ok(Some(_))) {
+                    view.rollback(start);
+                }
+                changed
+            });
+            match changed.await.map_err(unavailable)? {
+                Ok(Some(state)) => return Ok(state),
+                // Another operator wrote the next entry in between.
+                Ok(None) => {}
+                Err(Unreadable) => {
+                    tracing::error!(kind = "row-unreadable", "a row of the operator's can't be decoded");
+                    return Err(Refusal::Unavailable);
+                }
+            }
+        }
+        Err(Refusal::Unavailable)
+    }
+
+    fn place_of(self, family: Family) -> Result<usize, BadRequest> {
+        let place = self.0.families.keys().position(|known| *known == family);
+        place.ok_or_else(|| unknown(&self.0.families, "family"))
+    }
+
+    fn places_of(self, families: &[Family]) -> Result<Vec<usize>, BadRequest> {
+        let mut places = Vec::with_capacity(families.len().min(self.0.families.len()));
+        for (index, family) in families.iter().enumerate() {
+            let place = || format!("families[{index}]");
+            let known = self.0.families.keys().position(|known| known == family);
+            let known = known.ok_or_else(|| unknown(&self.0.families, &place()))?;
+            if places.contains(&known) {
+                return Err(BadRequest { place: place(), message: "is named twice".to_owned() });
+            }
+            places.push(known);
+        }
+        Ok(places)
+    }
+}
+
+/// Operators that may write to the audit at once before one of them is told to try again.
+const TRIES_MAX: usize = 16;
+
+/// A row of the operator's can't be decoded.
+#[derive(Debug)]
+struct Unreadable;
+
+/// Where the rows of an operator's update are among its keys.
+#[derive(Debug, Clone, Copy)]
+struct ControlRows {
+    families: usize,
+    more: usize,
+}
+
+impl ControlRows {
+    const FENCE: usize = 0;
+
+    fn families(&self) -> std::ops::Range<usize> {
+        0..self.families
+    }
+
+    fn more(&self) -> std::ops::Range<usize> {
+        let first = 1 + self.families;
+        first..first + self.more
+    }
+
+    /// The head of the audit, if the update has notes; its entries follow.
+    fn audit(&self) -> usize {
+        1 + self.families + self.more
+    }
+
+    fn put_fence(&self, fence: &Fence, view: &mut View<'_>) {
+        view.put_lasting(Self::FENCE, encoded(|value| fence.encode(value)));
+    }
+
+    fn day(&self, family: usize, view: &View<'_>) -> Result<Option<FamilyDay>, Unreadable> {
+        row(view, 1 + family, FamilyDay::decode).map_err(|_| Unreadable)
+    }
+
+    fn put_day(&self, family: usize, day: &FamilyDay, view: &mut View<'_>) {
+        view.put_lasting(1 + family, encoded(|value| day.encode(value)));
+    }
+
+    fn state(&self, families: &Families, view: &View<'_>) -> Result<State, Unreadable> {
+        let now_ms = view.now_ms();
+        let fence = row(view, Self::FENCE, Fence::decode).map_err(|_| Unreadable)?.unwrap_or_default();
+        let families = families.values().enumerate().map(|(place, family)| {
+            let day = FamilyDay::on(self.day(place, view)?.as_ref(), now_ms);
+            let rules = &family.rules;
+            let left = if day.stopped { 0 } else { rules.budget.saturating_sub(day.used) };
+            let state = control::FamilyState {
+                budget: rules.budget,
+                used: day.used,
+                open_remaining: left.saturating_sub(rules.reserve()),
+                reserve_remaining: left.min(rules.reserve()),
+                state: day.phase(rules),
+                warned: day.warned,
+            };
+            Ok((family.name, state))
+        });
+        Ok(State {
+            now_ms,
+            next_reset_ms: admission::DAY_MS - now_ms % admission::DAY_MS,
+            fence: control::Fence {
+                stopped: fence.stopped,
+                reason: fence.reason,
+                since_ms: (fence.since_ms > 0).then_some(fence.since_ms),
+            },
+            families: families.collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+fn unknown(families: &Families, place: &str) -> BadRequest {
+    let known: Vec<&str> = families.keys().map(Family::as_str).collect();
+    BadRequest { place: place.to_owned(), message: format!("must be one of {}", known.join(", ")) }
+}
