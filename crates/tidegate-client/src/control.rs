@@ -1,11 +1,12 @@
-//! The operator's calls over HTTP: stop, resume, state, resets, forgetting, and the audit log.
+//! The operator's calls: stop, resume, state, resets, forgetting, and the audit log.
 //!
-//! They carry the operator's token instead of a signature. Nothing is retried.
+//! Over HTTP they carry the operator's token instead of a signature. Nothing is retried.
 
 use std::{sync::Arc, time::Duration};
 
 use http::{Method, Request, header};
 use tidegate_core::secret::Secret;
+use tidegate_guard::Guard;
 use tidegate_protocol::{
     control::{
         AUDIT_PATH, Audit, FAIRNESS_RESET_PATH, FORGET_PATH, FairnessReset, Forget, Forgotten, RESUME_PATH,
@@ -19,9 +20,14 @@ use crate::{Cause, ConfigurationFault, GuardUnavailable, RawAnswer, http::Origin
 /// A handle on a guard store for its operator. Cloning shares its connections.
 #[derive(Debug, Clone)]
 pub struct ControlClient {
-    origin: Arc<Origin>,
-    token: Secret,
+    transport: Transport,
     timeout: Duration,
+}
+
+#[derive(Debug, Clone)]
+enum Transport {
+    Http { origin: Arc<Origin>, token: Secret },
+    InProcess(Guard),
 }
 
 /// How long a call may take where nothing else is said: a stop waits for what other instances were leased,
@@ -55,7 +61,13 @@ impl ControlClient {
     /// # Errors
     /// The URL can't be used.
     pub fn new(url: &str, token: Secret) -> Result<Self, ConfigurationFault> {
-        Ok(Self { origin: Arc::new(Origin::new(url)?), token, timeout: TIMEOUT_DEFAULT })
+        Ok(Self::over(Transport::Http { origin: Arc::new(Origin::new(url)?), token }))
+    }
+
+    /// A client of a guard in this process. Its entries in the audit come from `in process`.
+    #[must_use]
+    pub fn in_process(guard: Guard) -> Self {
+        Self::over(Transport::InProcess(guard))
     }
 
     /// With another time-out for each call.
@@ -117,11 +129,23 @@ impl ControlClient {
     /// # Errors
     /// There is no answer; an answer of any status is one.
     pub async fn send_raw(&self, call: &Call) -> Result<RawAnswer, GuardUnavailable> {
-        let request = Request::builder()
-            .method(call.method())
-            .uri(self.origin.uri(&call.path()))
-            .header(header::AUTHORIZATION, bearer(&self.token));
-        within(self.timeout, self.origin.exchange(request, call.body()?)).await
+        let exchange = async {
+            match &self.transport {
+                Transport::Http { origin, token } => {
+                    let request = Request::builder()
+                        .method(call.method())
+                        .uri(origin.uri(&call.path()))
+                        .header(header::AUTHORIZATION, bearer(token));
+                    origin.exchange(request, call.body()?).await
+                }
+                Transport::InProcess(guard) => Ok(answered_in_process(guard, call).await),
+            }
+        };
+        within(self.timeout, exchange).await
+    }
+
+    fn over(transport: Transport) -> Self {
+        Self { transport, timeout: TIMEOUT_DEFAULT }
     }
 
     async fn ask<A>(&self, call: &Call, read: fn(&[u8]) -> Read<A>) -> Result<A, GuardUnavailable> {
@@ -200,6 +224,29 @@ pub enum MetricsError {
         /// The HTTP status.
         status: u16,
     },
+}
+
+/// The answer that the same call has over HTTP.
+async fn answered_in_process(guard: &Guard, call: &Call) -> RawAnswer {
+    const FROM: &str = "in process";
+    let operator = guard.operator();
+    let answer = match call {
+        Call::Stop(stop) => operator.stop(stop.clone(), FROM).await.map(|state| state.to_json()),
+        Call::Resume(resume) => operator.resume(resume.clone(), FROM).await.map(|state| state.to_json()),
+        Call::State => operator.state().await.map(|state| state.to_json()),
+        Call::ResetFairness(reset) => {
+            operator.reset_fairness(reset.clone(), FROM).await.map(|reset| reset.to_json())
+        }
+        Call::Forget(forget) => operator.forget(forget.clone(), FROM).await.map(|answer| answer.to_json()),
+        Call::Audit { limit } => operator.audit(*limit).await.map(|audit| audit.to_json()),
+    };
+    match answer {
+        Ok(body) => RawAnswer { status: 200, body },
+        Err(refusal) => {
+            let refusal = refusal.to_body();
+            RawAnswer { status: refusal.error.code.status(), body: refusal.to_json() }
+        }
+    }
 }
 
 fn bearer(token: &Secret) -> String {

@@ -3,6 +3,7 @@
 pub mod call;
 pub mod control;
 mod demo;
+pub mod drill;
 mod keygen;
 mod store;
 mod verbs;
@@ -86,6 +87,8 @@ pub enum Verb {
     Call(Box<call::CallArgs>),
     /// Stop and resume everything, see budgets, let somebody in again: the operator's calls
     Control(Box<control::ControlArgs>),
+    /// Try out what an attack, a stop or a restart would do; exits with 0 only if all is as it should be
+    Drill(Box<drill::DrillArgs>),
     /// Print a fresh secret
     Keygen(KeygenArgs),
     /// Watch a guard at work: a server, some honest callers, and an attack

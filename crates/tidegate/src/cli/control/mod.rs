@@ -27,6 +27,7 @@ use crate::{
 
 pub use credentials::{CredentialsError, operator_token};
 pub use order::OrderError;
+pub(super) use show::phase_name;
 
 /// What `tidegate control` takes.
 #[derive(Debug, Clone, Args)]
