@@ -1,6 +1,7 @@
 //! The command line: verbs, the flags that all of them share, and those verbs that need no server.
 
 pub mod call;
+pub mod canary;
 pub mod control;
 mod demo;
 pub mod drill;
@@ -89,6 +90,8 @@ pub enum Verb {
     Control(Box<control::ControlArgs>),
     /// Try out what an attack, a stop or a restart would do; exits with 0 only if all is as it should be
     Drill(Box<drill::DrillArgs>),
+    /// Measure a running guard store: latency, row writes and disk flushes, with a bounded number of RPCs
+    Canary(canary::CanaryArgs),
     /// Print a fresh secret
     Keygen(KeygenArgs),
     /// Watch a guard at work: a server, some honest callers, and an attack

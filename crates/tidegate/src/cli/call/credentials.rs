@@ -1,9 +1,11 @@
 //! What a call is signed and hashed with: the client's own, the configuration's, or the data directory's.
 
+use std::net::{Ipv6Addr, SocketAddr};
+
 use thiserror::Error;
 
 use crate::{
-    config::{Configuration, Fault, Hidden, Loaded, Scope, Secret},
+    config::{Fault, GuardListener, Hidden, Loaded, Scope, Secret},
     secrets::{self, SecretsError},
 };
 
@@ -73,7 +75,7 @@ pub fn guard_url(loaded: &Loaded) -> Result<Hidden, ClientError> {
     if !faults.is_empty() {
         return Err(ClientError::Faults(faults));
     }
-    let own = || Hidden::new(&own_url(loaded.regardless()));
+    let own = || Hidden::new(&own_url(&loaded.regardless().listener));
     Ok(loaded.client.url.clone().unwrap_or_else(own))
 }
 
@@ -89,16 +91,19 @@ fn concerns(fault: &Fault, loaded: &Loaded) -> bool {
     }
 }
 
-/// How this machine reaches the guard listener of `configuration`.
-fn own_url(configuration: &Configuration) -> String {
-    let mut address = configuration.listener.listen;
+/// How this machine reaches the guard listener.
+pub(in crate::cli) fn own_url(listener: &GuardListener) -> String {
+    let scheme = if listener.tls.is_some() { "https" } else { "http" };
+    format!("{scheme}://{}", from_here(listener.listen))
+}
+
+/// How this machine reaches an address that it listens on.
+pub(in crate::cli) fn from_here(mut address: SocketAddr) -> SocketAddr {
     if address.ip().is_unspecified() {
-        let loopback =
-            if address.is_ipv4() { [127, 0, 0, 1].into() } else { std::net::Ipv6Addr::LOCALHOST.into() };
+        let loopback = if address.is_ipv4() { [127, 0, 0, 1].into() } else { Ipv6Addr::LOCALHOST.into() };
         address.set_ip(loopback);
     }
-    let scheme = if configuration.listener.tls.is_some() { "https" } else { "http" };
-    format!("{scheme}://{address}")
+    address
 }
 
 #[cfg(test)]

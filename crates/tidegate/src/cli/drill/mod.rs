@@ -274,18 +274,26 @@ impl Plan {
     }
 
     async fn simulated(self) -> Result<Report, DrillError> {
+        let target = match self.name {
+            DrillName::Restart => Simulated::on_disk(self.simulated_families())?,
+            _ => Simulated::in_memory(self.simulated_families())?,
+        };
+        let report = self.run(self.field(target, 0).await?).await?;
+        let roomier = match self.name {
+            DrillName::SharedNat => shared_nat::roomier(&self.rules, self.users),
+            _ => None,
+        };
+        let Some(rules) = roomier else { return Ok(report) };
+        let plan = Self { rules, ..self };
+        let target = Simulated::in_memory(plan.simulated_families())?;
+        shared_nat::with_room(report, plan.field(target, 0).await?, plan.users).await
+    }
+
+    /// Every family, the drilled one as it is simulated.
+    fn simulated_families(&self) -> FamiliesRules {
         let mut families = self.families.clone();
         families.insert(self.family, self.rules.clone());
-        let target = match self.name {
-            DrillName::Restart => Simulated::on_disk(families.clone())?,
-            _ => Simulated::in_memory(families.clone())?,
-        };
-        let report = self.run(self.field(target.clone(), 0).await?).await?;
-        if self.name == DrillName::SharedNat {
-            let field = self.field(target, 0).await?;
-            return shared_nat::with_room(report, families, field, self.users).await;
-        }
-        Ok(report)
+        families
     }
 
     async fn live(self, reach: &Reach, loaded: &Loaded, err: &mut dyn Write) -> Result<Report, DrillError> {

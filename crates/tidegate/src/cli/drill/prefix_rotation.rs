@@ -26,6 +26,8 @@ const ASKS_A_DAY: u64 = 72;
 const CLIENTS_PER_CENT: u64 = 16;
 /// The networks that spend the open part on the second day, where shares allow so few.
 const FLOOD_NETWORKS: u64 = 200;
+/// From one of them to the next, where time is simulated.
+const FLOOD_PAUSE_MS: u64 = 60_000;
 /// Known-good requests after the open part is spent, of each identity.
 const LAST_ASKS: u64 = 10;
 
@@ -174,7 +176,7 @@ fn schedule(callers: u64, asks_each: u64) -> Vec<(u64, usize)> {
     due
 }
 
-/// The groups of the second day.
+/// How the second day ended.
 struct Last {
     good: GroupId,
     phase: Phase,
@@ -193,6 +195,7 @@ async fn flood<T: Target>(field: &mut Field<T>, people: &People) -> Result<Last,
         }
         let caller = field.loner(&format!("flood {place}"));
         field.spend(flood, &caller, share.min(left)).await?;
+        field.pass(FLOOD_PAUSE_MS);
     }
     let state = field.look().await?;
     let one = |group, caller: &Caller| Ask { group, caller: caller.clone(), commands: 1, good: false };

@@ -3,18 +3,18 @@
 use tidegate_core::admission::{BASIS_POINTS, FamilyRules};
 use tidegate_protocol::{
     control::{AUDIT_LIMIT_MAX, Action, Axis, FairnessReset},
-    identity::Digest,
+    identity::{Digest, Purpose},
     request::Fairness,
 };
 
 use super::{
     DrillError,
-    field::{Ask, Caller, FamiliesRules, Field, Refused},
+    field::{Ask, Caller, Field, GroupId, Refused},
     report::{Report, Verdict},
-    simulated::Simulated,
     target::Target,
 };
 
+const DRILL: &str = "shared-nat";
 /// How often each user comes that day, and what one visit costs: a read and a claim.
 const VISITS: u64 = 2;
 const VISIT_COMMANDS: u64 = 2;
@@ -49,28 +49,22 @@ pub(super) async fn run<T: Target>(mut field: Field<T>, users: u64) -> Result<Re
     field.send(again).await?;
     verdicts.push(came_in(&field, refused.len(), field.tally(after).admitted));
     verdicts.push(stands_in_the_audit(&field, &axes, &identities).await?);
-    Ok(field.report("shared-nat", verdicts))
+    Ok(field.report(DRILL, verdicts))
 }
 
-/// The same day with a share that has room for everybody, where the one at hand has not: shows that the share
-/// is what locks out. Only where a share can be simulated.
-pub(super) async fn with_room(
+/// The same day on a field whose share has room for everybody, after one where it had not: shows that the
+/// share is what locks out.
+pub(super) async fn with_room<T: Target>(
     mut report: Report,
-    families: FamiliesRules,
-    mut field: Field<Simulated>,
+    mut field: Field<T>,
     users: u64,
 ) -> Result<Report, DrillError> {
-    let Some(rules) = roomier(&field.rules, users) else { return Ok(report) };
-    let share = rules.shares_bp[Axis::Source as usize];
-    let mut families = families;
-    families.insert(field.family, rules.clone());
-    field.target = Simulated::in_memory(families)?;
-    field.rules = rules;
+    let share = field.rules.shares_bp[Axis::Source as usize];
     let callers = callers(&field, users);
     let refused = visits(&mut field, &callers).await?.len();
     let text = format!("with a source share of {share} bp: {refused} visits refused");
     report.verdicts.push(Verdict::of(refused == 0, text));
-    let groups = field.report("shared-nat", Vec::new()).groups;
+    let groups = field.report(DRILL, Vec::new()).groups;
     report.groups.extend(groups.into_iter().map(|mut group| {
         group.name = format!("{} ({share} bp)", group.name);
         group
@@ -107,10 +101,7 @@ fn callers<T: Target>(field: &Field<T>, users: u64) -> Vec<Caller> {
     let user = |place| {
         let account = format!("user {place}");
         let caller = field.caller(ADDRESS, &[(24, ADDRESS)], Some(&account));
-        Caller {
-            partition: field.digest(tidegate_protocol::identity::Purpose::Partition, &account),
-            ..caller
-        }
+        Caller { partition: field.digest(Purpose::Partition, &account), ..caller }
     };
     (0..users).map(user).collect()
 }
@@ -132,7 +123,7 @@ async fn visits<T: Target>(
     Ok(refused)
 }
 
-fn visit(group: super::field::GroupId, caller: &Caller) -> Ask {
+fn visit(group: GroupId, caller: &Caller) -> Ask {
     Ask { group, caller: caller.clone(), commands: VISIT_COMMANDS, good: false }
 }
 
@@ -178,7 +169,10 @@ fn came_in<T: Target>(field: &Field<T>, refused: usize, admitted: u64) -> Verdic
     // A reset gives the share once more, and no more than that.
     let allowance = field.rules.allowance(Axis::Source).min(field.rules.allowance(Axis::Network24));
     let expected = (refused as u64).min(allowance / VISIT_COMMANDS);
-    let text = format!("after a reset of the quota: {admitted} of the {refused} that were refused come in");
+    let text = match refused {
+        0 => "nobody had to be let in by a reset of the quota".to_owned(),
+        _ => format!("after a reset of the quota: {admitted} of the {refused} that were refused come in"),
+    };
     Verdict::of(admitted >= expected, text)
 }
 

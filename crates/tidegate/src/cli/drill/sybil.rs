@@ -59,12 +59,8 @@ pub(super) async fn run<T: Target>(mut field: Field<T>) -> Result<Report, DrillE
 
     let (spent, after) = (field.tally(attackers).spent, field.tally(after));
     let open = field.configured.open().min(open_left);
-    let last = format!(
-        "known-good after the attack: {} of {} admitted{}",
-        after.admitted,
-        after.asked,
-        if is_open_part_spent(&state) { ", from the reserve" } else { "; the open part was not spent" }
-    );
+    let when = if is_open_part_spent(&state) { "the open part is spent" } else { "the attack" };
+    let last = format!("known-good after {when}: {} of {} admitted", after.admitted, after.asked);
     let verdicts = vec![
         Verdict::of(spent <= open, format!("the attackers spent {spent} commands; the open part had {open}")),
         Verdict::of(after.all_admitted(), last),
