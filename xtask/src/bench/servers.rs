@@ -22,6 +22,8 @@ use crate::{shell, tools};
 pub(crate) enum System {
     /// Tidegate: survives the process.
     TidegateProcess,
+    /// The same, and every request carries a source, a network and a principal.
+    TidegateFair,
     /// Tidegate: on the disk.
     TidegateFsync,
     /// Redis without a log: nothing survives the process.
@@ -34,7 +36,7 @@ pub(crate) enum System {
 
 impl System {
     pub(crate) const fn is_tidegate(self) -> bool {
-        matches!(self, Self::TidegateProcess | Self::TidegateFsync)
+        matches!(self, Self::TidegateProcess | Self::TidegateFair | Self::TidegateFsync)
     }
 }
 
@@ -42,6 +44,7 @@ impl fmt::Display for System {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::TidegateProcess => "Tidegate `process`",
+            Self::TidegateFair => "Tidegate `process`, identities",
             Self::TidegateFsync => "Tidegate `fsync`",
             Self::RedisMemory => "Redis, no AOF",
             Self::RedisEverysec => "Redis `everysec`",
