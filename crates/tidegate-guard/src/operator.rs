@@ -73,7 +73,7 @@ impl<'a> Operator<'a> {
         };
         let state = self
             .change(notes, move |rows, view| {
-                rows.put_fence(&Fence { stopped: false, reason: None, since_ms: view.now_ms() }, view);
+                rows.put_fence(&Fence::default(), view);
                 for place in rows.families().filter(|place| named.is_empty() || named.contains(place)) {
                     let day = rows.day(place, view)?;
                     let resumed = FamilyDay::resumed(day.as_ref(), view.now_ms());
