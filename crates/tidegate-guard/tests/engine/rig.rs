@@ -92,6 +92,7 @@ impl Rig {
 
 impl Backend for Rigged {
     type Batch = ();
+    type Settled = <MemoryBackend as Backend>::Settled;
 
     fn shared(&self) -> bool {
         self.inner.shared()
@@ -115,7 +116,7 @@ impl Backend for Rigged {
         Ok(loaded)
     }
 
-    async fn commit(&self, batch: (), mut changes: Vec<Change>) -> Result<(), BackendError> {
+    async fn commit(&self, batch: (), mut changes: Vec<Change>) -> Result<Self::Settled, BackendError> {
         let rig = *self.rig.lock();
         changes.retain(|change| rig.keeps(change));
         self.writes.fetch_add(changes.len() as u64, Ordering::SeqCst);
