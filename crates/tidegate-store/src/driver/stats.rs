@@ -18,7 +18,7 @@ pub struct DriverStats {
     pub batches_by_size: [u64; BATCH_SIZES.len()],
     /// Time spent in the backend's load, in µs.
     pub load_micros: u64,
-    /// Time spent in the backend's commit, in µs.
+    /// Time from the backend's commit until the batch had settled, in µs.
     pub commit_micros: u64,
     /// Calls answered [`crate::Unavailable::Busy`].
     pub busy: u64,

@@ -7,5 +7,6 @@ mod deadlines;
 mod logs;
 mod model;
 mod scripted;
+mod settling;
 mod stop;
 mod sweeps;

@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use tidegate_store::{
-    Backend, BackendError, Change, Driver, DriverOptions, Key, LimitStoreExt, Loaded, MemoryBackend, Scope,
-    StoreError, clock::ManualClock, testing::Switch,
+    Backend, BackendError, BoxFuture, Change, Driver, DriverOptions, Key, LimitStoreExt, Loaded,
+    MemoryBackend, Scope, StoreError, clock::ManualClock, testing::Switch,
 };
 use tokio::time::Instant;
 
@@ -29,7 +29,10 @@ struct State {
 pub(crate) struct Says {
     pub(crate) load_takes: Duration,
     pub(crate) commit_takes: Duration,
+    pub(crate) settling_takes: Duration,
     pub(crate) commit_fails: bool,
+    pub(crate) settling_fails: bool,
+    pub(crate) settling_panics: bool,
     pub(crate) load_panics: bool,
     pub(crate) sweep_fails: bool,
     /// It does not tell its count while loading.
@@ -41,6 +44,7 @@ pub(crate) struct Says {
 pub(crate) enum Call {
     Load,
     Commit,
+    Settle,
     Sweep,
     Count,
 }
@@ -116,6 +120,7 @@ impl Script {
         let takes = match call {
             Call::Load => says.load_takes,
             Call::Commit => says.commit_takes,
+            Call::Settle => says.settling_takes,
             Call::Sweep | Call::Count => Duration::ZERO,
         };
         if takes > Duration::ZERO {
@@ -123,6 +128,8 @@ impl Script {
         }
         match call {
             Call::Commit if says.commit_fails => Err(failure()),
+            Call::Settle if says.settling_fails => Err(failure()),
+            Call::Settle if says.settling_panics => panic!("the script says so"),
             Call::Sweep if says.sweep_fails => Err(failure()),
             Call::Load if says.load_panics => panic!("the script says so"),
             _ => Ok(says),
@@ -136,6 +143,7 @@ fn failure() -> BackendError {
 
 impl Backend for Scripted {
     type Batch = ();
+    type Settled = BoxFuture<'static, Result<(), BackendError>>;
 
     fn shared(&self) -> bool {
         false
@@ -149,9 +157,14 @@ impl Backend for Scripted {
         Ok(loaded)
     }
 
-    async fn commit(&self, (): (), changes: Vec<Change>) -> Result<(), BackendError> {
+    async fn commit(&self, (): (), changes: Vec<Change>) -> Result<Self::Settled, BackendError> {
         self.script.call(Call::Commit).await?;
-        self.rows.commit((), changes).await
+        let written = self.rows.commit((), changes).await?;
+        let script = Arc::clone(&self.script);
+        Ok(Box::pin(async move {
+            script.call(Call::Settle).await?;
+            written.await
+        }))
     }
 
     async fn sweep(&self, rows_max: usize) -> Result<usize, BackendError> {
