@@ -120,3 +120,24 @@ pub struct BackendError {
     #[source]
     pub cause: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
+
+/// Another instance changed the same rows first: nothing was written, and the batch can be tried again.
+#[derive(Debug, Error)]
+#[error("another instance changed the same rows first")]
+struct Conflict;
+
+impl BackendError {
+    /// The batch was not committed, since another instance changed its rows after they were loaded (a
+    /// serialization failure, a lost race for a row's first insert). The driver loads and decides it again, until
+    /// nobody waits for it any more.
+    #[must_use]
+    pub fn conflict(doing: impl Into<String>) -> Self {
+        Self { doing: doing.into(), cause: Some(Box::new(Conflict)) }
+    }
+
+    /// Whether it is one of [`BackendError::conflict`].
+    #[must_use]
+    pub fn is_conflict(&self) -> bool {
+        self.cause.as_ref().is_some_and(|cause| cause.is::<Conflict>())
+    }
+}

@@ -207,6 +207,11 @@ impl<B> Shared<B> {
         }
     }
 
+    /// Whether anybody waits for the batch that the worker has.
+    pub(super) fn is_awaited(&self) -> bool {
+        self.running.lock().deciding.iter().any(|caller| !caller.has_gone())
+    }
+
     /// The backend has answered: who is late no longer waits for it.
     pub(super) fn caught_up(&self) {
         self.late.store(0, Ordering::Relaxed);

@@ -1,6 +1,10 @@
 //! The one task that talks to the backend: batch after batch, and a step of a sweep in between.
 
-use std::sync::Arc;
+use std::{
+    hash::{BuildHasher, RandomState},
+    sync::Arc,
+    time::Duration,
+};
 
 use tokio::{sync::Semaphore, time::Instant};
 use tracing::error;
@@ -123,9 +127,17 @@ impl<B: Backend> Worker<B> {
     /// Loads, decides and commits the batch; leaves those of its updates that wait for room.
     async fn round(&mut self, room: Room) {
         let place = self.place().await;
-        match self.load_decide_commit(room).await {
-            Ok((settled, began)) => self.settle(settled, began, place).await,
-            Err(error) => self.fail(&error),
+        let mut conflicts = 0;
+        loop {
+            match self.load_decide_commit(room).await {
+                Ok((settled, began)) => break self.settle(settled, began, place).await,
+                Err(error) if error.is_conflict() && self.shared.is_awaited() => {
+                    self.shared.counters.conflicts.add(1);
+                    conflicts += 1;
+                    tokio::time::sleep(wait_after(conflicts)).await;
+                }
+                Err(error) => break self.fail(&error),
+            }
         }
         self.shared.counters.entries.set(self.bound.held());
     }
@@ -191,5 +203,16 @@ impl<B: Backend> Worker<B> {
     }
 }
 
+/// What a batch takes on a database nearby.
+const CONFLICT_WAIT_US: u64 = 500;
+/// Up to some 16 ms, so that many tries fit into a deadline.
+const CONFLICT_DOUBLINGS_MAX: u32 = 5;
 /// The runtime polls some 60 tasks in one turn.
 const GATHER_TURNS_MAX: usize = 16;
+
+/// How long to wait after the n-th conflict in a row: longer each time and not as long as another instance, so
+/// that one of the two comes through.
+fn wait_after(conflicts: u32) -> Duration {
+    let most_us = CONFLICT_WAIT_US << conflicts.min(CONFLICT_DOUBLINGS_MAX);
+    Duration::from_micros(RandomState::new().hash_one(conflicts) % most_us)
+}

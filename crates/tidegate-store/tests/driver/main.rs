@@ -3,6 +3,7 @@
 
 mod batches;
 mod bound;
+mod conflicts;
 mod deadlines;
 mod logs;
 mod model;

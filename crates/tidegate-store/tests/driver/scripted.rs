@@ -31,6 +31,8 @@ pub(crate) struct Says {
     pub(crate) commit_takes: Duration,
     pub(crate) settling_takes: Duration,
     pub(crate) commit_fails: bool,
+    /// So many commits find that another instance was first.
+    pub(crate) commits_in_conflict: usize,
     pub(crate) settling_fails: bool,
     pub(crate) settling_panics: bool,
     pub(crate) load_panics: bool,
@@ -110,6 +112,13 @@ impl Script {
         self.state.lock().loaded.clone()
     }
 
+    fn takes_a_conflict(&self) -> bool {
+        let left = &mut self.state.lock().says.commits_in_conflict;
+        let there_is_one = *left > 0;
+        *left = left.saturating_sub(1);
+        there_is_one
+    }
+
     async fn call(&self, call: Call) -> Result<Says, BackendError> {
         let says = {
             let mut state = self.state.lock();
@@ -128,6 +137,7 @@ impl Script {
         }
         match call {
             Call::Commit if says.commit_fails => Err(failure()),
+            Call::Commit if self.takes_a_conflict() => Err(BackendError::conflict("committing")),
             Call::Settle if says.settling_fails => Err(failure()),
             Call::Settle if says.settling_panics => panic!("the script says so"),
             Call::Sweep if says.sweep_fails => Err(failure()),
