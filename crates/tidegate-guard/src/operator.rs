@@ -5,6 +5,8 @@
 
 mod audit;
 
+use std::sync::LazyLock;
+
 use tidegate_core::admission::{self, FamilyDay, Fence};
 use tidegate_protocol::{
     control::{self, Action, Axis, FairnessReset, Forget, Resume, State, Stop},
@@ -26,8 +28,11 @@ use crate::{
 #[derive(Debug, Clone, Copy)]
 pub struct Operator<'a>(&'a Guard);
 
+/// Where the fence is kept. Every request looks there.
+static FENCE: LazyLock<Key> = LazyLock::new(|| Key::of(&[b"fence"]));
+
 pub(crate) fn fence_key() -> Key {
-    Key::of(&[b"fence"])
+    *FENCE
 }
 
 impl<'a> Operator<'a> {
