@@ -17,7 +17,7 @@ mod rules;
 use smallvec::SmallVec;
 
 pub use self::{
-    audit::{AUDIT_LIFE_MS, AUDIT_ROWS_MAX, Action, AuditEntry},
+    audit::{AUDIT_LIFE_MS, AUDIT_ROWS_MAX, Action, AuditEntry, AuditHead},
     axis::Axis,
     day::{DAY_MS, FamilyDay, Phase},
     fence::{Fence, REASON_BYTES_MAX},
@@ -27,6 +27,9 @@ pub use self::{
 
 /// How long an identity stays known to be good: 30 days, in ms.
 pub const GOOD_LIFE_MS: u64 = 30 * DAY_MS;
+
+/// The row of an identity that is known to be good: that it is there says all.
+pub const GOOD_ROW: [u8; 1] = [crate::codec::first_byte::GOOD];
 
 /// Whether a request's source or principal is known to be good.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

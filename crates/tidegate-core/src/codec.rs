@@ -42,6 +42,8 @@ pub(crate) mod first_byte {
     pub(crate) const QUOTA: u8 = 0x81;
     pub(crate) const FENCE: u8 = 0x91;
     pub(crate) const AUDIT: u8 = 0xa1;
+    pub(crate) const AUDIT_HEAD: u8 = 0xb1;
+    pub(crate) const GOOD: u8 = 0xc1;
 }
 
 /// Appends `value` in LEB128: seven bits a byte, lowest first, the high bit set on all but the last.

@@ -87,7 +87,7 @@ impl AdmissionPlan {
             let known_until_ms = view.get(*place).map_or(0, |entry| entry.expires_at_ms);
             // Once a day is often enough, and spares a write a request.
             if known_until_ms < expires_at_ms - admission::DAY_MS {
-                view.put_beside(*place, Value::from_slice(&[GOOD_ROW]), expires_at_ms);
+                view.put_beside(*place, Value::from_slice(&admission::GOOD_ROW), expires_at_ms);
             }
         }
     }
@@ -114,9 +114,6 @@ fn may_mark_good(request: &Request) -> bool {
 fn is_refund(command: &tidegate_protocol::Command) -> bool {
     matches!(command, tidegate_protocol::Command::Refund { .. })
 }
-
-/// What the row of a known-good identity holds: that it is there.
-const GOOD_ROW: u8 = 0xb1;
 
 /// A decoded row, if there is one. One that can't be decoded is taken neither for empty nor for full.
 pub(crate) fn row<T, E>(

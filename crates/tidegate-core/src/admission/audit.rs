@@ -17,6 +17,31 @@ pub const AUDIT_ROWS_MAX: u64 = 8_640;
 /// The longest text of an entry other than its reason: a family's name, a digest, an address.
 const WORD_BYTES_MAX: usize = 64;
 
+/// The row that says which number the next entry gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct AuditHead {
+    /// That number.
+    pub next: u64,
+}
+
+impl AuditHead {
+    /// Appends the row's bytes.
+    pub fn encode(self, out: &mut impl Extend<u8>) {
+        out.extend([first_byte::AUDIT_HEAD]);
+        put_varint(out, self.next);
+    }
+
+    /// Reads a row back.
+    ///
+    /// # Errors
+    /// The bytes are not such a row.
+    pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let mut reader = Reader::of_kind(bytes, first_byte::AUDIT_HEAD)?;
+        let next = reader.varint()?;
+        reader.end().map(|()| Self { next })
+    }
+}
+
 /// What an operator did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Action {

@@ -1,9 +1,6 @@
 //! The audit: entries in a ring of rows, the newest of which a row of its own names.
 
-use tidegate_core::{
-    admission::{AUDIT_LIFE_MS, AUDIT_ROWS_MAX, Action, AuditEntry, Axis},
-    codec::{DecodeError, Reader, put_varint},
-};
+use tidegate_core::admission::{AUDIT_LIFE_MS, AUDIT_ROWS_MAX, Action, AuditEntry, AuditHead, Axis};
 use tidegate_protocol::{control, identity::Digest, name::Family};
 use tidegate_store::{Key, LimitStore, View};
 
@@ -70,7 +67,7 @@ pub(super) fn write(
     if notes.is_empty() {
         return Ok(true);
     }
-    if row(view, place, decode_head).map_err(|_| Unreadable)?.unwrap_or_default() != next {
+    if row(view, place, AuditHead::decode).map_err(|_| Unreadable)?.unwrap_or_default().next != next {
         return Ok(false);
     }
     let now_ms = view.now_ms();
@@ -78,7 +75,8 @@ pub(super) fn write(
         let entry = note.entry(number, now_ms);
         view.put_beside(place + 1 + index, encoded(|value| entry.encode(value)), now_ms + AUDIT_LIFE_MS);
     }
-    view.put_lasting(place, encoded(|value| put_varint(value, next + notes.len() as u64)));
+    let head = AuditHead { next: next + notes.len() as u64 };
+    view.put_lasting(place, encoded(|value| head.encode(value)));
     Ok(true)
 }
 
@@ -90,8 +88,8 @@ impl Ring<'_> {
     /// The number of the next entry.
     pub(super) async fn next_number(self) -> Result<u64, Refusal> {
         let rows = self.0.read(vec![head_key()]).await.map_err(unavailable)?;
-        let head = rows.first().and_then(Option::as_ref).map(|entry| decode_head(&entry.value));
-        head.transpose().map(Option::unwrap_or_default).map_err(|_| Refusal::Unavailable)
+        let head = rows.first().and_then(Option::as_ref).map(|entry| AuditHead::decode(&entry.value));
+        head.transpose().map(|head| head.unwrap_or_default().next).map_err(|_| Refusal::Unavailable)
     }
 
     /// The newest entries, at most `limit`, newest first.
@@ -137,10 +135,4 @@ fn head_key() -> Key {
 
 fn entry_key(number: u64) -> Key {
     Key::of(&[b"audit", &(number % AUDIT_ROWS_MAX).to_le_bytes()])
-}
-
-fn decode_head(bytes: &[u8]) -> Result<u64, DecodeError> {
-    let mut reader = Reader::new(bytes);
-    let next = reader.varint()?;
-    reader.end().map(|()| next)
 }

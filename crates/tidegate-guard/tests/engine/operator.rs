@@ -52,7 +52,7 @@ async fn a_stop_stands_until_a_resume_and_both_say_how_it_stands() {
     assert_eq!(bench.run(from_source(&bench, "it")).await, Err(FENCED), "for as long as it takes");
 
     let state = operator.resume(Resume::default(), FROM).await.unwrap();
-    assert_eq!((state.fence.stopped, state.fence.reason), (false, None));
+    assert_eq!((state.fence.stopped, state.fence.reason, state.fence.since_ms), (false, None, None));
     bench.respond(from_source(&bench, "it")).await;
 }
 
@@ -185,7 +185,18 @@ async fn the_audit_is_in_order_bounded_and_ninety_days_long() {
     // The first hundred are older than ninety days.
     bench.at(99 * MINUTE_MS + 90 * DAY_MS);
     assert_eq!(operator.audit(1_000).await.unwrap().entries.len(), 202);
-    assert!(AUDIT_ROWS_MAX > 1_000);
+}
+
+#[tokio::test]
+async fn the_audit_never_takes_more_than_its_rows() {
+    let bench = bench();
+    let operator = bench.guard.operator();
+    operator.stop(because("the first"), FROM).await.unwrap();
+    for _ in 0..AUDIT_ROWS_MAX {
+        operator.stop(because("more"), FROM).await.unwrap();
+    }
+    // With the fence and the head.
+    assert_eq!(bench.rows().await, AUDIT_ROWS_MAX + 2);
 }
 
 #[tokio::test]

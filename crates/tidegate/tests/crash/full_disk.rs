@@ -1,5 +1,4 @@
-//! A disk without room: nothing is acknowledged that is not stored, what is stored can be read, and once there
-//! is room everything goes on.
+//! A disk without room: nothing is acknowledged that is not stored, and once there is room everything goes on.
 
 use std::{
     fs::{self, File},
@@ -57,9 +56,9 @@ fn a_full_disk_refuses_and_goes_on_once_there_is_room() {
         (wire::get(server.guard, "/readyz").expect("an answer").status == 503).then_some(())
     });
     assert_eq!(wire::get(server.guard, "/healthz").expect("an answer").status, 200);
-    assert_counter(&mut caller, counted);
-    assert_stored(&mut caller, stored.saturating_sub(2)..stored);
-    assert_eq!(caller.record(&partition(stored), "0").0, None, "what was refused is not there");
+    // To be admitted is to be charged, and a charge is a write.
+    let look = body_of(&one("counter", Command::get(key("counter"))));
+    assert!(is_unavailable(&caller.post(&look).expect("an answer")));
 
     fs::remove_file(ballast).expect("it is there");
     let response = eventually("room", || {
@@ -68,6 +67,8 @@ fn a_full_disk_refuses_and_goes_on_once_there_is_room() {
     });
     assert!(!response.steps[0].replayed, "the refused one was not executed: {response:?}");
     assert_counter(&mut caller, counted + 1);
+    assert_stored(&mut caller, stored.saturating_sub(2)..stored);
+    assert_eq!(caller.record(&partition(stored), "0").0, None, "what was refused is not there");
     caller.run(&body_of(&large(stored))).expect("there is room");
     assert_eq!(wire::get(server.guard, "/readyz").expect("an answer").status, 200);
     assert!(!server.log().contains("the store has stopped"), "{}", server.log());
