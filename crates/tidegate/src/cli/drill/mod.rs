@@ -4,6 +4,8 @@
 //! configuration, so that an operator can judge their budgets and shares in seconds. A live one goes to a
 //! running server.
 
+mod args;
+mod error;
 mod field;
 mod live;
 mod prefix_rotation;
@@ -20,13 +22,13 @@ use std::{
     net::IpAddr,
 };
 
-use clap::{Args, ValueEnum};
-use thiserror::Error;
-use tidegate_client::GuardUnavailable;
-use tidegate_core::admission::{BASIS_POINTS, FamilyRules};
-use tidegate_protocol::{control::Axis, name::Family};
-use tidegate_store_embedded::OpenError;
+use tidegate_core::admission::FamilyRules;
+use tidegate_protocol::name::Family;
 
+pub use self::{
+    args::{DrillArgs, DrillName, Variation},
+    error::DrillError,
+};
 use self::{
     field::{FamiliesRules, Field},
     live::Live,
@@ -35,181 +37,13 @@ use self::{
     target::Target,
 };
 use super::{
-    call::{SendError, client_at},
+    call::client_at,
     control::{ControlError, Reach},
 };
 use crate::{
-    config::{Fault, Loaded},
+    config::Loaded,
     process::{EXIT_DENIED, EXIT_GOOD},
-    secrets::SecretsError,
 };
-
-/// What `tidegate drill` takes.
-#[derive(Debug, Clone, Args)]
-#[command(after_help = EXAMPLES)]
-pub struct DrillArgs {
-    /// Which drill
-    #[arg(value_enum)]
-    pub name: DrillName,
-    /// In this process, on a simulated clock, with the configured families (the default)
-    #[arg(long, conflicts_with = "live")]
-    pub simulated: bool,
-    /// Against the configured server. It spends the family's real budget of today
-    #[arg(long)]
-    pub live: bool,
-    /// The family [default: password for prefix-rotation, replay for sybil and shared-nat, else proxy]
-    #[arg(long)]
-    pub family: Option<Family>,
-    /// Print the report as JSON
-    #[arg(long)]
-    pub json: bool,
-    /// Honest users of shared-nat
-    #[arg(long, value_name = "N", default_value_t = 2500, value_parser = clap::value_parser!(u64).range(1..=100_000))]
-    pub users: u64,
-    /// RPCs to send at most [default: what the drill needs]
-    #[arg(long, value_name = "N")]
-    pub rpcs: Option<u64>,
-    /// Yes to a server on another machine, and to more than 2000000 RPCs
-    #[arg(long)]
-    pub yes: bool,
-    /// Where, and as whom.
-    #[command(flatten)]
-    pub reach: Reach,
-    /// What is simulated otherwise than it is configured.
-    #[command(flatten)]
-    pub variation: Variation,
-}
-
-/// A drill.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum DrillName {
-    /// 20 IPv6 /64s of one /48, five requests a second for 5.6 hours, beside honest callers
-    PrefixRotation,
-    /// 20 accounts from 20 sources try to drain the family
-    Sybil,
-    /// A stop and a resume under load: nothing is executed after the stop has answered
-    StopResume,
-    /// A restart: what was spent stays spent
-    Restart,
-    /// 2500 honest users behind one address
-    SharedNat,
-}
-
-/// What is simulated otherwise than it is configured: to see what it is good for.
-#[derive(Debug, Clone, Copy, Default, Args)]
-#[command(next_help_heading = "Instead of what is configured (simulated only)")]
-pub struct Variation {
-    /// No shares of networks: only source and principal have some
-    #[arg(long, conflicts_with = "live")]
-    pub tiers_off: bool,
-    /// The family's budget, in commands a day
-    #[arg(long, value_name = "N", conflicts_with = "live", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
-    pub budget: Option<u64>,
-    /// What a source may spend of it
-    #[arg(long, value_name = "BP", conflicts_with = "live", value_parser = clap::value_parser!(u64).range(0..=BASIS_POINTS))]
-    pub source_share_bp: Option<u64>,
-    /// What a principal may spend of it
-    #[arg(long, value_name = "BP", conflicts_with = "live", value_parser = clap::value_parser!(u64).range(0..=BASIS_POINTS))]
-    pub principal_share_bp: Option<u64>,
-    /// What is kept of it for known-good identities
-    #[arg(long, value_name = "BP", conflicts_with = "live", value_parser = clap::value_parser!(u64).range(0..=BASIS_POINTS))]
-    pub reserve_bp: Option<u64>,
-}
-
-/// Why a drill did not take place, or ended early.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum DrillError {
-    /// The families are faulty.
-    #[error("the configuration is faulty:\n{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
-    Faults(Vec<Fault>),
-    /// The family.
-    #[error("there is no family {family:?}; --family takes one of {}", known.join(", "))]
-    NoFamily {
-        /// What was asked for.
-        family: String,
-        /// What there is.
-        known: Vec<String>,
-    },
-    /// Every caller would be refused for want of budget.
-    #[error("the budget of the family {family} is too small for this drill; --budget simulates another")]
-    TooSmall {
-        /// Whose.
-        family: String,
-    },
-    /// Not today.
-    #[error(
-        "the open part of the family {family} has {left} commands left today; the drill needs {needed} \
-         (`tidegate control resume {family}` begins it anew)"
-    )]
-    TooLittle {
-        /// Whose.
-        family: String,
-        /// What there is.
-        left: u64,
-        /// What is needed.
-        needed: u64,
-    },
-    /// An operator has stopped everything.
-    #[error("the guard store is stopped; `tidegate control resume` lets it go on")]
-    Fenced,
-    /// More than is allowed.
-    #[error("the drill needs up to {needed} RPCs; --rpcs allows {allowed}")]
-    Rpcs {
-        /// What is needed.
-        needed: u64,
-        /// What is allowed.
-        allowed: u64,
-    },
-    /// Very many.
-    #[error("the drill needs up to {needed} RPCs; say --yes to send them")]
-    Many {
-        /// What is needed.
-        needed: u64,
-    },
-    /// Another machine.
-    #[error("the server is on another machine, and the drill spends its real budget; say --yes to go on")]
-    Elsewhere,
-    /// The drill has sent all the RPCs that it said it needed.
-    #[error("the drill would send more RPCs than it said; it has ended")]
-    Bound,
-    /// A part of the drill panicked.
-    #[error("a part of the drill has ended early")]
-    Ended,
-    /// An answer that does not fit.
-    #[error("the guard store answered something else than was asked")]
-    Unexpected,
-    /// The rows of a store in memory don't survive a restart.
-    #[error("nothing is kept of a store in memory")]
-    NothingKept,
-    /// The operator did not.
-    #[error("the server was not restarted in time: it {}", if *answers { "does not answer" } else { "did not go away" })]
-    NotRestarted {
-        /// What was waited for.
-        answers: bool,
-    },
-    /// No folder for the simulated store.
-    #[error("making a temporary folder")]
-    Folder(#[source] io::Error),
-    /// The simulated store.
-    #[error("opening the simulated store")]
-    Store(#[from] OpenError),
-    /// No secret for the simulated callers.
-    #[error(transparent)]
-    Secrets(#[from] SecretsError),
-    /// The server can't be reached.
-    #[error(transparent)]
-    Control(#[from] ControlError),
-    /// Nothing to sign with.
-    #[error(transparent)]
-    Send(#[from] SendError),
-    /// No answer, or one that ends the drill.
-    #[error(transparent)]
-    Unavailable(#[from] GuardUnavailable),
-    /// The output is gone.
-    #[error("writing the report")]
-    Output(#[from] io::Error),
-}
 
 /// Runs a drill and answers the exit code: 0 if everything is as it should be, 1 if not.
 ///
@@ -327,59 +161,6 @@ impl Plan {
     }
 }
 
-impl DrillName {
-    fn default_family(self) -> Result<Family, DrillError> {
-        let name = match self {
-            Self::PrefixRotation => "password",
-            Self::Sybil | Self::SharedNat => "replay",
-            Self::StopResume | Self::Restart => "proxy",
-        };
-        Family::parse(name).map_err(|_| DrillError::NoFamily { family: name.to_owned(), known: Vec::new() })
-    }
-
-    /// RPCs that the drill sends at most.
-    fn rpcs_needed(self, rules: &FamilyRules, users: u64) -> u64 {
-        match self {
-            Self::PrefixRotation => prefix_rotation::rpcs_needed(rules),
-            Self::Sybil => sybil::rpcs_needed(rules),
-            Self::StopResume => stop_resume::RPCS_NEEDED,
-            Self::Restart => restart::rpcs_needed(rules),
-            Self::SharedNat => shared_nat::rpcs_needed(users),
-        }
-    }
-
-    /// Commands of the open part without which a live drill would say nothing.
-    fn open_needed(self, rules: &FamilyRules, users: u64) -> u64 {
-        match self {
-            Self::PrefixRotation => prefix_rotation::open_needed(rules),
-            Self::Sybil => sybil::OPEN_NEEDED,
-            Self::StopResume => stop_resume::OPEN_NEEDED,
-            Self::Restart => restart::open_needed(rules),
-            Self::SharedNat => shared_nat::open_needed(users),
-        }
-    }
-}
-
-impl Variation {
-    /// The rules with this instead.
-    fn of(&self, configured: &FamilyRules) -> FamilyRules {
-        let mut rules = configured.clone();
-        let mut share = |axis: Axis, share_bp: Option<u64>| {
-            if let Some(share_bp) = share_bp {
-                rules.shares_bp[axis as usize] = share_bp;
-            }
-        };
-        share(Axis::Source, self.source_share_bp);
-        share(Axis::Principal, self.principal_share_bp);
-        for axis in [Axis::Network24, Axis::Network56, Axis::Network48] {
-            share(axis, self.tiers_off.then_some(BASIS_POINTS));
-        }
-        rules.budget = self.budget.unwrap_or(rules.budget);
-        rules.reserve_bp = self.reserve_bp.unwrap_or(rules.reserve_bp);
-        rules
-    }
-}
-
 fn families(loaded: &Loaded) -> Result<FamiliesRules, DrillError> {
     let rules = loaded.regardless().guard.as_ref().map_err(|faults| DrillError::Faults(faults.clone()))?;
     let families = rules.families.iter();
@@ -393,18 +174,6 @@ fn is_this_machine(url: &str) -> bool {
         host == "localhost" || address.is_ok_and(|address| address.to_canonical().is_loopback())
     })
 }
-
-const EXAMPLES: &str = "\
-Examples:
-  tidegate drill prefix-rotation                    # would your shares stop an attacker with a /48?
-  tidegate drill prefix-rotation --tiers-off        # what happens without shares of networks
-  tidegate drill shared-nat --source-share-bp 1000
-  tidegate drill sybil --family replay --json
-  tidegate drill stop-resume --live                 # on a staging server
-
-A simulated drill takes seconds and sends nothing. A live one uses identities that no real caller has, spends the
-family's real budget of today, and asks the server as fast as it answers.
-Exit codes: 0 every verdict is `pass`, 1 one is `FAIL`, 2 the drill did not take place.";
 
 #[cfg(test)]
 mod tests;

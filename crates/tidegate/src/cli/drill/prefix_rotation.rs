@@ -140,14 +140,14 @@ async fn attack_day<T: Target>(
     let honest = people.strangers.iter().map(|caller| (groups.strangers, caller));
     let honest: Vec<_> = honest.chain(people.good.iter().map(|caller| (groups.good, caller))).collect();
     let mut due = schedule(honest.len() as u64, load.asks_each).into_iter().peekable();
+    let mut prefixes = people.attackers.iter().cycle();
     // A live server is asked as fast as it answers: by the minute, so that more than a few are on their way.
     let step_s = if field.target.simulated_from_ms().is_some() { 1 } else { LOOK_S };
     for second in (0..DAY_S).step_by(usize::try_from(step_s).unwrap_or(1)) {
         let mut asks = Vec::new();
         if second < ATTACK_S {
-            let numbers = second * PER_SECOND..(second + step_s) * PER_SECOND;
-            let prefixes = numbers.map(|number| &people.attackers[number as usize % PREFIXES]);
-            asks.extend(prefixes.map(|caller| one(groups.attacker, caller, false)));
+            let asking = (0..step_s * PER_SECOND).zip(prefixes.by_ref());
+            asks.extend(asking.map(|(_, caller)| one(groups.attacker, caller, false)));
         }
         while let Some((_, place)) = due.next_if(|(at_s, _)| *at_s < second + step_s) {
             let (group, caller) = honest[place];
@@ -167,9 +167,10 @@ async fn attack_day<T: Target>(
 /// When which of the honest callers asks: evenly over the day, in the order of time.
 fn schedule(callers: u64, asks_each: u64) -> Vec<(u64, usize)> {
     let mut due: Vec<(u64, usize)> = (0..callers)
-        .flat_map(|caller| {
-            let at_s = move |ask| (ask * DAY_S + caller * DAY_S / callers) / asks_each;
-            (0..asks_each).map(move |ask| (at_s(ask), caller as usize))
+        .zip(0..)
+        .flat_map(|(caller, place)| {
+            let phase = caller * DAY_S / callers;
+            (0..asks_each).map(move |ask| ((ask * DAY_S + phase) / asks_each, place))
         })
         .collect();
     due.sort_unstable();
@@ -177,6 +178,7 @@ fn schedule(callers: u64, asks_each: u64) -> Vec<(u64, usize)> {
 }
 
 /// How the second day ended.
+#[derive(Clone, Copy)]
 struct Last {
     good: GroupId,
     phase: Phase,

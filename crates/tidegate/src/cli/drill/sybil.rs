@@ -51,7 +51,7 @@ pub(super) async fn run<T: Target>(mut field: Field<T>) -> Result<Report, DrillE
 
     let after = field.group("known-good after it");
     let reserve = field.configured.reserve();
-    let asks_each = (reserve / OTHERS).min(LAST_ASKS).max(1);
+    let asks_each = (reserve / OTHERS).clamp(1, LAST_ASKS);
     for _ in 0..asks_each {
         field.send(good.iter().map(|caller| one(after, caller, false)).collect()).await?;
     }
