@@ -143,6 +143,8 @@ Examples:
   tidegate serve                                    # start with no configuration at all
   tidegate call win.hit login:alice 5/1m            # may alice try once more?
   tidegate call kv.set job:42 owner me --ttl 10m --nx
+  tidegate control state                            # the fence, and every family's budget
+  tidegate drill prefix-rotation                    # would your shares stop an attacker with a /48?
   tidegate check --config /etc/tidegate.toml        # before a restart
   tidegate config --reference                       # every key, with its default";
 
@@ -155,6 +157,10 @@ Examples:
       May alice try once more? Five times a minute and twenty times an hour. Names are hashed before they are sent.
   tidegate call kv.set job:42 owner me --ttl 10m --nx
       Claims a job for ten minutes.
+  tidegate control stop --reason 'card testing'
+      Stops everything until `tidegate control resume`; `tidegate control --help` has the operator's other verbs.
+  tidegate drill prefix-rotation
+      Simulates an attack on the configured budgets and shares. Nothing is sent.
   tidegate keygen --env >> .env
       Makes secrets for an installation without a data directory.
   tidegate check --config /etc/tidegate.toml
@@ -168,7 +174,7 @@ Environment:
   TIDEGATE_CONFIG             the configuration file
 
 Exit codes:
-  0 done or allowed, 1 denied, 2 an error or a wrong flag, 78 a faulty configuration";
+  0 done or allowed, 1 denied or not as it should be, 2 an error or a wrong flag, 78 a faulty configuration";
 
 #[cfg(test)]
 mod tests;

@@ -140,6 +140,12 @@ impl Plan {
             "up to {} RPCs spend the real budget of the family {} today; shares are taken from the configuration here",
             self.rpcs_max, self.family
         )?;
+        if self.name == DrillName::StopResume {
+            writeln!(
+                err,
+                "it stops everything for a moment; if you interrupt it, run `tidegate control resume`"
+            )?;
+        }
         let target = Live::new(client_at(&origin, loaded)?, reach.client(loaded)?);
         let open_needed = self.name.open_needed(&self.rules, self.users);
         self.run(self.field(target, open_needed).await?).await

@@ -1,8 +1,11 @@
 //! The drill of an operator's stop under load: once it has answered, nothing is executed.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
 };
 
 use tidegate_client::{Cause, GuardUnavailable, operation_id};
@@ -17,7 +20,7 @@ use tokio::{sync::mpsc, task::JoinSet};
 
 use super::{
     DrillError,
-    field::{Field, GroupId},
+    field::{Field, GroupId, Refused, judged},
     report::{Report, Verdict},
     target::Target,
 };
@@ -30,11 +33,14 @@ const WARM_UP: usize = 4 * TASKS;
 const AFTER_STOP: u64 = 8;
 /// A task sends no more than this, whatever becomes of the stop.
 const TASK_RPCS_MAX: u64 = 1000;
+/// Between two requests of a task, so that a stop which waits for another instance's lease is seen to answer.
+const PAUSE: Duration = Duration::from_millis(4);
+const FENCED: Option<StopReason> = Some(StopReason::OperatorStop);
 /// The counters are gone soon after the drill.
 const COUNTER_LIFE_MS: u64 = 600_000;
 
 /// Commands of the open part that must be there at the start.
-pub(super) const OPEN_NEEDED: u64 = RPCS_NEEDED;
+pub(super) const OPEN_NEEDED: u64 = 2 * WARM_UP as u64;
 
 /// RPCs that the drill sends at most.
 pub(super) const RPCS_NEEDED: u64 = TASKS as u64 * (TASK_RPCS_MAX + 2);
@@ -62,7 +68,7 @@ pub(super) async fn run<T: Target>(mut field: Field<T>) -> Result<Report, DrillE
         let acknowledged = work.executed_before + work.executed_after;
         kept.push((acknowledged..=acknowledged + work.unknown).contains(&value));
         let went_on = counter.increment(&field.target, field.family).await;
-        field.count_rpcs(resumed, 1, super::field::judged(went_on.map(drop))?);
+        field.count_rpcs(resumed, 1, judged(went_on.map(drop))?);
     }
     for work in &worked {
         work.tell(&mut field, before, after);
@@ -81,7 +87,7 @@ async fn stop_under_load<T: Target>(
     let (acknowledge, mut acknowledged) = mpsc::channel(WARM_UP);
     let mut tasks = JoinSet::new();
     for (place, counter) in counters.iter().enumerate() {
-        let (target, counter, answered) = (field.target.clone(), counter.clone(), Arc::clone(&answered));
+        let (target, counter, answered) = (field.target.clone(), *counter, Arc::clone(&answered));
         let (acknowledge, family) = (acknowledge.clone(), field.family);
         tasks.spawn(async move { (place, work(target, family, counter, answered, acknowledge).await) });
     }
@@ -113,7 +119,7 @@ struct Work {
     executed_after: u64,
     refused_before: u64,
     refused_after: u64,
-    /// Without an answer: executed or not.
+    /// Refused for another reason, or without an answer: executed or not.
     unknown: u64,
     /// The store's clock at the last execution.
     last_ms: u64,
@@ -121,10 +127,10 @@ struct Work {
 
 impl Work {
     fn tell<T: Target>(&self, field: &mut Field<T>, before: GroupId, after: GroupId) {
-        let refused = Err(super::field::Refused::Stopped(Some(StopReason::OperatorStop)));
+        let refused = Err(Refused::Stopped(FENCED));
         field.count_rpcs(before, self.executed_before, Ok(()));
         field.count_rpcs(before, self.refused_before, refused);
-        field.count_rpcs(before, self.unknown, Err(super::field::Refused::Unavailable));
+        field.count_rpcs(before, self.unknown, Err(Refused::Unavailable));
         field.count_rpcs(after, self.executed_after, Ok(()));
         field.count_rpcs(after, self.refused_after, refused);
     }
@@ -149,15 +155,16 @@ async fn work<T: Target>(
                 // A full line or no reader: enough have been acknowledged.
                 let _ = acknowledge.try_send(());
             }
-            Err(GuardUnavailable { cause: Cause::Stopped { .. } }) if after => work.refused_after += 1,
-            Err(GuardUnavailable { cause: Cause::Stopped { .. } }) => work.refused_before += 1,
+            Err(GuardUnavailable { cause: Cause::Stopped { reason, .. } }) if reason == FENCED => {
+                let refused = if after { &mut work.refused_after } else { &mut work.refused_before };
+                *refused += 1;
+            }
             Err(_) => work.unknown += 1,
         }
         if sent_after >= AFTER_STOP {
             break;
         }
-        // Others shall get in between, also where nothing waits for a network.
-        tokio::task::yield_now().await;
+        tokio::time::sleep(PAUSE).await;
     }
     work
 }
@@ -195,23 +202,16 @@ fn verdicts<T: Target>(
 }
 
 /// A counter that nobody else counts on.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 struct Counter {
     partition: Digest,
     key: Digest,
-    /// Another source for each request would do as well: what matters is that no quota is spent.
-    fairness: Fairness,
 }
 
 impl Counter {
     fn on<T: Target>(field: &Field<T>, place: usize) -> Self {
-        let name = format!("counter {place}");
-        let caller = field.loner(&name);
-        Self {
-            partition: caller.partition,
-            key: field.digest(Purpose::Key, &name),
-            fairness: caller.fairness,
-        }
+        let digest = |purpose| field.digest(purpose, &format!("counter {place}"));
+        Self { partition: digest(Purpose::Partition), key: digest(Purpose::Key) }
     }
 
     async fn increment<T: Target>(&self, target: &T, family: Family) -> Result<Response, GuardUnavailable> {
@@ -236,9 +236,12 @@ impl Counter {
         family: Family,
         command: Command,
     ) -> Result<Response, GuardUnavailable> {
-        let request = Request::new(operation_id()?, family)
-            .fairness(self.fairness.clone())
-            .step(self.partition, [command]);
+        let op = operation_id()?;
+        // Somebody else each time, so that no quota is spent on the way.
+        let somebody = |purpose| target.client().digest(purpose, &format!("drill {op}"));
+        let fairness =
+            Fairness::default().source(somebody(Purpose::Source)).principal(somebody(Purpose::Principal));
+        let request = Request::new(op, family).fairness(fairness).step(self.partition, [command]);
         target.client().run(&request).await
     }
 }
