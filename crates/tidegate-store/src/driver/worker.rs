@@ -162,11 +162,12 @@ impl<B: Backend> Worker<B> {
         self.now_ms = loaded.now_ms;
         self.bound.loaded(loaded.rows_held);
         let Decided { changes, held, .. } = self.decide(loaded.rows, room);
-        let wrote = !changes.is_empty();
+        let (wrote, row_writes) = (!changes.is_empty(), changes.len());
         let began = Instant::now();
         let commit = self.shared.backend.commit(loaded.batch, changes);
         let settled = guarded("committing a batch", commit).await?;
         self.shared.caught_up();
+        self.shared.counters.row_writes.add(row_writes);
         self.bound.committed(held);
         self.sweeping |= wrote && self.rhythm.wakes_on_write();
         Ok((settled, began))
