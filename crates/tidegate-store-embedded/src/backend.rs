@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tidegate_store::{Backend, BackendError, Change, Key, Loaded};
+use tidegate_store::{Backend, BackendError, Change, Key, Loaded, Swept};
 
 use crate::{
     OpenError, Options, Settled, Stats, Upkeep, engine::Engine, error::disk_error, recovery::Checksums,
@@ -98,7 +98,7 @@ impl Backend for EmbeddedBackend {
         Ok(settled)
     }
 
-    async fn sweep(&self, rows_max: usize) -> Result<usize, BackendError> {
+    async fn sweep(&self, rows_max: usize) -> Result<Swept, BackendError> {
         self.engine.sweep(rows_max)
     }
 

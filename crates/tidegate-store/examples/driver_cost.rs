@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use tidegate_store::{
-    Backend, BackendError, Change, Driver, DriverOptions, Key, LimitStoreExt, Loaded, MemoryBackend,
+    Backend, BackendError, Change, Driver, DriverOptions, Key, LimitStoreExt, Loaded, MemoryBackend, Swept,
     clock::SystemClock,
 };
 use tokio::time::Instant;
@@ -35,8 +35,8 @@ impl Backend for Nothing {
         Ok(std::future::ready(Ok(())))
     }
 
-    async fn sweep(&self, _: usize) -> Result<usize, BackendError> {
-        Ok(0)
+    async fn sweep(&self, _: usize) -> Result<Swept, BackendError> {
+        Ok(Swept { removed: 0, complete: true })
     }
 
     async fn count(&self) -> Result<u64, BackendError> {

@@ -13,7 +13,7 @@ use tokio::{
 
 use crate::{
     Backend, BackendError, Change, Driver, DriverOptions, DriverStats, Entry, Job, Key, LimitStore, Loaded,
-    StoreError, contract::BoxFuture,
+    StoreError, Swept, contract::BoxFuture,
 };
 
 /// A limit store over a backend of this process, with one driver a thread.
@@ -141,7 +141,7 @@ impl<B: Backend> Backend for Turns<B> {
         committed
     }
 
-    async fn sweep(&self, rows_max: usize) -> Result<usize, BackendError> {
+    async fn sweep(&self, rows_max: usize) -> Result<Swept, BackendError> {
         let _turn = self.turn.lock().await;
         self.backend.sweep(rows_max).await
     }

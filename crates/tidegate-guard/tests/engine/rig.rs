@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-use tidegate_store::{Backend, BackendError, Change, Key, Loaded, MemoryBackend, NewState, Value};
+use tidegate_store::{Backend, BackendError, Change, Key, Loaded, MemoryBackend, NewState, Swept, Value};
 
 /// Rows in memory, and what is wrong with them.
 pub(crate) struct Rigged {
@@ -123,7 +123,7 @@ impl Backend for Rigged {
         self.inner.commit(batch, changes).await
     }
 
-    async fn sweep(&self, rows_max: usize) -> Result<usize, BackendError> {
+    async fn sweep(&self, rows_max: usize) -> Result<Swept, BackendError> {
         self.inner.sweep(rows_max).await
     }
 

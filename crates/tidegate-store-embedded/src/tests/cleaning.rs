@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use tidegate_store::{Backend, Entry, clock::Clock};
+use tidegate_store::{Backend, Entry, Swept, clock::Clock};
 
 use super::harness::{Harness, SEGMENT_BYTES, batch, now, put};
 use crate::{Durability, testing::Random};
@@ -60,7 +60,11 @@ fn the_room_of_expired_rows_comes_back_without_any_write() {
             harness.commit(vec![change]).expect("nothing fails");
         }
         harness.clock.advance(60_000);
-        assert_eq!(now(harness.store().sweep(1000)).expect("nothing fails"), 500, "each is swept once");
+        assert_eq!(
+            now(harness.store().sweep(1000)).expect("nothing fails").removed,
+            500,
+            "each is swept once"
+        );
         assert_eq!(now(harness.store().count()).expect("nothing fails"), 0);
         harness.settle();
         after_round.push(harness.disk.bytes());
@@ -84,7 +88,7 @@ fn rows_that_never_change_survive_the_churn_of_others() {
         harness.history.drain(..harness.history.len() - 1);
     }
     harness.check(105).expect("nothing was lost");
-    assert_eq!(now(harness.store().sweep(1000)).expect("nothing fails"), 0, "none has expired");
+    assert_eq!(now(harness.store().sweep(1000)).expect("nothing fails").removed, 0, "none has expired");
     harness.disk.kill();
     harness.open().expect("it is in order");
     harness.check_reopened(105, 0).expect("nothing was lost");
@@ -120,8 +124,10 @@ fn a_sweep_is_bounded_and_removes_expired_rows_only() {
         harness.commit(vec![put(row, &[1], now_ms + life_ms)]).expect("nothing fails");
     }
     harness.clock.advance(2 * 86_400_000);
-    let swept: Vec<usize> = (0..4).map(|_| now(harness.store().sweep(40)).expect("nothing fails")).collect();
-    assert_eq!(swept, [40, 40, 10, 0]);
+    let swept = |_| now(harness.store().sweep(40)).expect("nothing fails");
+    let swept: Vec<(usize, bool)> =
+        (0..4).map(swept).map(|Swept { removed, complete }| (removed, complete)).collect();
+    assert_eq!(swept, [(40, false), (40, false), (10, true), (0, true)]);
     let (_, left) = harness.read(100).expect("nothing fails");
     assert_eq!(left.len(), 10);
     assert!(left.values().all(|entry: &Entry| entry.expires_at_ms == now_ms + 30 * 86_400_000));
