@@ -132,3 +132,28 @@ fn a_sweep_is_bounded_and_removes_expired_rows_only() {
     assert_eq!(left.len(), 10);
     assert!(left.values().all(|entry: &Entry| entry.expires_at_ms == now_ms + 30 * 86_400_000));
 }
+
+#[test]
+fn a_sweep_comes_in_short_steps_however_many_rows_are_due() {
+    const ROWS: u64 = 20_000;
+    let mut harness = Harness::new(Durability::None);
+    harness.open().expect("nothing fails");
+    let expires_at_ms = harness.clock.now_ms() + 7 * 86_400_000;
+    for first in (0..ROWS).step_by(1000) {
+        let changes: Vec<_> = (first..first + 1000).map(|row| put(row, &[1], expires_at_ms)).collect();
+        super::harness::commit(harness.store(), &changes).expect("nothing fails");
+    }
+    harness.clock.advance(7 * 86_400_000);
+    let (mut steps, mut removed) = (0, 0);
+    let mut complete = false;
+    while !complete {
+        let step = now(harness.store().sweep(1000)).expect("nothing fails");
+        assert!(step.removed <= 1000);
+        complete = step.complete;
+        removed += step.removed as u64;
+        steps += 1;
+        assert!(steps <= ROWS, "it comes to its end");
+    }
+    assert_eq!(removed, ROWS);
+    assert!(steps >= ROWS / 1024, "each step looks at a bounded number of rows: {steps}");
+}

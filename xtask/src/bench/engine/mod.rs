@@ -241,7 +241,7 @@ fn table(measured: &[(Case, Vec<Figures>)]) -> String {
         let of_flushes = |figure: fn(&Flushes) -> f64| {
             let flushes: Vec<f64> =
                 turns.iter().filter_map(|turn| turn.flushes.as_ref().map(figure)).collect();
-            (!flushes.is_empty()).then(|| median(flushes.into_iter()))
+            (!flushes.is_empty()).then(|| median(flushes))
         };
         let whole = |figure| of_flushes(figure).map(grouped).unwrap_or_default();
         let beside_bare = of_flushes(|flushes| flushes.beside_bare);
