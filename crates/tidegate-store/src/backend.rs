@@ -53,8 +53,8 @@ pub trait Backend: Send + Sync + 'static {
         keys_max: usize,
     ) -> impl Future<Output = Result<Vec<Key>, BackendError>> + Send;
 
-    /// Removes up to `rows_max` expired rows; answers how many. Fewer than `rows_max` means that none is left.
-    fn sweep(&self, rows_max: usize) -> impl Future<Output = Result<usize, BackendError>> + Send;
+    /// Does a step of a sweep, so short that a batch may wait for it: removes up to `rows_max` expired rows.
+    fn sweep(&self, rows_max: usize) -> impl Future<Output = Result<Swept, BackendError>> + Send;
 
     /// How many rows the store holds of the current secret; expired ones that still take up room may count.
     fn count(&self) -> impl Future<Output = Result<u64, BackendError>> + Send;
@@ -85,7 +85,7 @@ impl<B: Backend> Backend for Arc<B> {
         B::keys_in(self, scope, keys_max).await
     }
 
-    async fn sweep(&self, rows_max: usize) -> Result<usize, BackendError> {
+    async fn sweep(&self, rows_max: usize) -> Result<Swept, BackendError> {
         B::sweep(self, rows_max).await
     }
 
@@ -105,6 +105,15 @@ pub struct Loaded<B> {
     pub rows_held: Option<u64>,
     /// Handed back to [`Backend::commit`].
     pub batch: B,
+}
+
+/// What a step of a sweep came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Swept {
+    /// How many rows it removed.
+    pub removed: usize,
+    /// Whether no row was left that had expired when it began.
+    pub complete: bool,
 }
 
 /// One row as it shall be.

@@ -13,7 +13,7 @@ use tokio::{
 
 use crate::{
     Backend, BackendError, Change, Driver, DriverOptions, DriverStats, Entry, Job, Key, Keys, LimitStore,
-    Loaded, Scope, StoreError, contract::BoxFuture,
+    Loaded, Scope, StoreError, Swept, contract::BoxFuture,
 };
 
 /// A limit store over a backend of this process, with one driver a thread.
@@ -159,7 +159,7 @@ impl<B: Backend> Backend for Turns<B> {
         self.backend.keys_in(scope, keys_max).await
     }
 
-    async fn sweep(&self, rows_max: usize) -> Result<usize, BackendError> {
+    async fn sweep(&self, rows_max: usize) -> Result<Swept, BackendError> {
         let _turn = self.turn.lock().await;
         self.backend.sweep(rows_max).await
     }

@@ -6,7 +6,9 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use tidegate_store::{Backend, BackendError, Change, Key, Loaded, MemoryBackend, NewState, Scope, Value};
+use tidegate_store::{
+    Backend, BackendError, Change, Key, Loaded, MemoryBackend, NewState, Scope, Swept, Value,
+};
 
 /// Rows in memory, and what is wrong with them.
 pub(crate) struct Rigged {
@@ -160,7 +162,7 @@ impl Backend for Rigged {
         self.inner.keys_in(scope, keys_max).await
     }
 
-    async fn sweep(&self, rows_max: usize) -> Result<usize, BackendError> {
+    async fn sweep(&self, rows_max: usize) -> Result<Swept, BackendError> {
         self.inner.sweep(rows_max).await
     }
 

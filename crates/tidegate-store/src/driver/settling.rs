@@ -18,15 +18,28 @@ use super::{
 };
 use crate::{Backend, BackendError, Unavailable};
 
-/// One batch that the disk is busy with, and one behind it, so that the disk always has something to do. While
-/// both are there callers gather, which keeps the batches large.
-pub(super) const SETTLING_MAX: u32 = 2;
+/// What the disk is busy with, what waits for it, and what is being decided: enough for the disk never to wait.
+/// While all places are taken callers gather, so that a slow disk gets large batches.
+pub(super) const SETTLING_MAX: u32 = 4;
+/// Updates that take about as long to decide as a fast disk takes to flush them: 0.15 ms.
+const JOBS_FEW: usize = 32;
 
 impl<B: Backend> Worker<B> {
     /// A place among the batches that settle, once there is one.
     pub(super) async fn place(&mut self) -> OwnedSemaphorePermit {
         let places = Arc::clone(&self.places);
         places.acquire_owned().await.expect("the worker never closes its own places")
+    }
+
+    /// Waits until there is a place for a batch; answers how many updates it may have. Where it had to wait the
+    /// disk is what is slow, and gets all of them at once. Otherwise it shall get some soon.
+    pub(super) async fn jobs_of_next_batch(&mut self) -> usize {
+        let jobs_max = self.shared.options.batch_jobs_max;
+        if self.places.available_permits() > 0 {
+            return if self.settles_later { jobs_max.min(JOBS_FEW) } else { jobs_max };
+        }
+        drop(self.place().await);
+        jobs_max
     }
 
     /// Waits until all batches have settled.
@@ -43,6 +56,7 @@ impl<B: Backend> Worker<B> {
     pub(super) async fn settle(&mut self, settled: B::Settled, began: Instant, place: OwnedSemaphorePermit) {
         let mut settled = Box::pin(guarded("settling a batch", settled));
         let at_once = poll_fn(|context| Poll::Ready(settled.as_mut().poll(context))).await;
+        self.settles_later = at_once.is_pending();
         let mut running = self.shared.running.lock();
         let (requests, callers) = split_decided(&mut self.batch, &mut running.deciding);
         if let Poll::Ready(outcome) = at_once {
@@ -51,8 +65,8 @@ impl<B: Backend> Worker<B> {
             self.shared.answer_batch(outcome, requests, callers);
             return;
         }
-        self.batches_settled += 1;
-        let number = self.batches_settled;
+        self.settled_later += 1;
+        let number = self.settled_later;
         running.settling.push((number, callers));
         drop(running);
         let shared = Arc::clone(&self.shared);

@@ -174,16 +174,16 @@ impl<B> Shared<B> {
         Ok(())
     }
 
-    /// Moves the next batch from the line into `batch` and its callers into `deciding`, both empty. Calls that
-    /// nobody waits for any more are dropped unrun.
-    pub(super) fn take_batch(&self, batch: &mut Vec<Request>) {
+    /// Moves the next batch of up to `jobs_max` updates from the line into `batch` and its callers into
+    /// `deciding`, both empty. Calls that nobody waits for any more are dropped unrun.
+    pub(super) fn take_batch(&self, batch: &mut Vec<Request>, jobs_max: usize) {
         let mut gone: Vec<Waiting> = Vec::new();
         let mut running = self.running.lock();
         let mut line = self.line.lock();
         let mut keys = 0;
         while let Some(first) = line.waiting.front() {
             keys += first.request.keys.len();
-            if batch.len() == self.options.batch_jobs_max || (keys > BATCH_KEYS_MAX && !batch.is_empty()) {
+            if batch.len() == jobs_max || (keys > BATCH_KEYS_MAX && !batch.is_empty()) {
                 break;
             }
             let first = line.take_first();

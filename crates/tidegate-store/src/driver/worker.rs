@@ -33,7 +33,9 @@ pub(super) struct Worker<B> {
     /// For batches that settle.
     pub(super) places: Arc<Semaphore>,
     /// Batches that did not settle at once.
-    pub(super) batches_settled: u64,
+    pub(super) settled_later: u64,
+    /// Whether the last batch did not.
+    pub(super) settles_later: bool,
 }
 
 impl<B: Backend> Worker<B> {
@@ -47,17 +49,17 @@ impl<B: Backend> Worker<B> {
             batch: Vec::new(),
             overlay: Overlay::default(),
             places: Arc::new(Semaphore::new(SETTLING_MAX as usize)),
-            batches_settled: 0,
+            settled_later: 0,
+            settles_later: false,
         }
     }
 
     /// Works until the driver is closed and everything that it took has been answered.
     pub(super) async fn run(mut self) {
         while self.work_waits().await {
-            // Whoever asks until there is one gets into this batch.
-            drop(self.place().await);
-            self.gather().await;
-            self.shared.take_batch(&mut self.batch);
+            let jobs_max = self.jobs_of_next_batch().await;
+            self.gather(jobs_max).await;
+            self.shared.take_batch(&mut self.batch, jobs_max);
             if !self.batch.is_empty() {
                 self.run_batch().await;
             }
@@ -98,12 +100,12 @@ impl<B: Backend> Worker<B> {
 
     /// Lets every caller that is ready to run get its update into this batch: those that the last batch
     /// answered, above all. No timer: whoever is alone does not wait.
-    async fn gather(&mut self) {
+    async fn gather(&mut self, jobs_max: usize) {
         let mut before = 0;
         for _ in 0..GATHER_TURNS_MAX {
             tokio::task::yield_now().await;
             let waiting = self.shared.line.lock().waiting.len();
-            if waiting <= before || waiting >= self.shared.options.batch_jobs_max {
+            if waiting <= before || waiting >= jobs_max {
                 return;
             }
             before = waiting;
