@@ -36,6 +36,8 @@ pub(super) struct Worker<B> {
     pub(super) settled_later: u64,
     /// Whether the last batch did not.
     pub(super) settles_later: bool,
+    /// How many updates a batch may have.
+    pub(super) jobs_at_once: usize,
 }
 
 impl<B: Backend> Worker<B> {
@@ -51,6 +53,7 @@ impl<B: Backend> Worker<B> {
             places: Arc::new(Semaphore::new(SETTLING_MAX as usize)),
             settled_later: 0,
             settles_later: false,
+            jobs_at_once: 1,
         }
     }
 

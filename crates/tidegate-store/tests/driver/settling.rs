@@ -30,11 +30,11 @@ async fn some_batches_settle_at_once_and_the_next_gathers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_backend_that_has_nothing_to_do_gets_some_updates_soon() {
+async fn batches_grow_while_they_wait_for_the_backend() {
     let (driver, script) = start(options(1000));
     script.says(Says { settling_takes: TAKES, ..Says::default() });
     bump(&driver, "a").await.unwrap();
-    let calls: JoinSet<_> = (0..200)
+    let calls: JoinSet<_> = (0..4 * 32 + 64)
         .map(|_| {
             let driver = driver.clone();
             async move { bump(&driver, "a").await }
@@ -43,8 +43,8 @@ async fn a_backend_that_has_nothing_to_do_gets_some_updates_soon() {
     settle().await;
     assert_eq!(script.count(Call::Settle), 1 + 4);
     assert!(calls.join_all().await.into_iter().all(|answer| answer.is_ok()));
-    assert_eq!(script.count(Call::Settle), 1 + 4 + 1, "what had to wait is one batch");
-    assert_eq!(driver.stats().batches_by_size, [1, 0, 0, 4, 1, 0]);
+    assert_eq!(script.count(Call::Settle), 1 + 4 + 1, "the next is twice as large");
+    assert_eq!(driver.stats().batches_by_size, [1, 0, 0, 5, 0, 0]);
 }
 
 #[tokio::test(start_paused = true)]
