@@ -12,18 +12,22 @@
 mod support;
 
 mod admin;
+mod admission;
 mod answers;
 mod bodies;
 mod bounds;
+mod budgets;
 mod digests;
 mod flood;
 mod framing;
 mod http2;
 mod parsing;
 mod quiet_logs;
+mod quotas;
 mod races;
 mod receipts;
 mod replay;
+mod reserve;
 mod rotation;
 mod shutdown;
 mod signature;
