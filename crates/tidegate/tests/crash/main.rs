@@ -6,6 +6,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod budgets;
 mod caller;
 mod damage;
 mod exhausted;

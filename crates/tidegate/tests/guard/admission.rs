@@ -120,7 +120,7 @@ fn every_attempt_is_spent_whatever_becomes_of_its_steps() {
     assert_eq!(server.used("proxy"), 2);
     server.ok(&request);
     assert_eq!(server.used("proxy"), 4, "an answer from the record");
-    let mut other = request.clone();
+    let mut other = request;
     other["steps"][0]["commands"][1]["by"] = json!(5);
     assert_eq!(server.rpc(&other).status, 409);
     assert_eq!(server.used("proxy"), 6, "a conflict");

@@ -58,25 +58,22 @@ fn known_good_ones_spend_the_open_part_first() {
 
 #[test]
 fn who_is_known_to_be_good() {
-    // What a caller did before, and whether it may spend the reserve: a caller comes with one axis.
-    let table: [(&str, fn(&Server), &str, bool); 7] = [
-        ("a visit", |server| drop(server.ok(&from("it", 1))), "source", false),
-        ("its source was vouched for", |server| drop(server.ok(&vouched("it"))), "source", true),
-        ("only its source was", |server| drop(server.ok(&vouched("it"))), "principal", false),
-        (
-            "its principal was",
-            |server| drop(server.ok(&good(carrying(looks("proxy", 1), "principal", "it")))),
-            "principal",
-            true,
-        ),
-        ("a refund after a success", |server| reserve_and_refund(server, true), "source", true),
-        ("an attempt without one", |server| reserve_and_refund(server, false), "source", false),
-        (
-            "a network was vouched for",
-            |server| drop(server.ok(&good(carrying(looks("proxy", 1), "network/24", "it")))),
-            "network/24",
-            false,
-        ),
+    type Before = fn(&Server);
+    let visit: Before = |server| drop(server.ok(&from("it", 1)));
+    let source: Before = |server| drop(server.ok(&vouched("it")));
+    let principal: Before = |server| drop(server.ok(&good(carrying(looks("proxy", 1), "principal", "it"))));
+    let network: Before = |server| drop(server.ok(&good(carrying(looks("proxy", 1), "network/24", "it"))));
+    let success: Before = |server| attempt(server, true);
+    let failure: Before = |server| attempt(server, false);
+    // What was done before, the one axis that a caller then comes with, and whether it may spend the reserve.
+    let table = [
+        ("a visit", visit, "source", false),
+        ("its source was vouched for", source, "source", true),
+        ("only its source was", source, "principal", false),
+        ("its principal was vouched for", principal, "principal", true),
+        ("a network was vouched for", network, "network/24", false),
+        ("a refund after a success", success, "source", true),
+        ("an attempt without one", failure, "source", false),
     ];
     for (what, before, axis, is_good) in table {
         let server = setup().start();
@@ -150,11 +147,11 @@ fn vouched(name: &str) -> Value {
 }
 
 #[track_caller]
-fn reserve_and_refund(server: &Server, refund: bool) {
+fn attempt(server: &Server, succeeds: bool) {
     let budget = json!({"key": digest("attempts"), "limit": 5, "period_ms": 60_000});
     let command = |command: Value| carrying(one_step("login", json!([command])), "source", "it");
     let reserved = server.ok(&command(json!({"cmd": "res.reserve", "budgets": [budget]})));
-    if refund {
+    if succeeds {
         let receipt = &reserved["steps"][0]["results"][0]["receipt"];
         let refunded = server.ok(&command(json!({"cmd": "res.refund", "receipt": receipt})));
         assert_eq!(refunded["steps"][0]["results"][0]["refunded"], true);
