@@ -18,6 +18,7 @@ mod bodies;
 mod bounds;
 mod budgets;
 mod control;
+mod crowded;
 mod digests;
 mod flood;
 mod framing;
