@@ -5,6 +5,8 @@
 
 mod audit;
 
+use std::sync::LazyLock;
+
 use tidegate_core::admission::{self, FamilyDay, Fence};
 use tidegate_protocol::{
     control::{self, Action, Axis, FairnessReset, Forget, Resume, State, Stop},
@@ -26,8 +28,11 @@ use crate::{
 #[derive(Debug, Clone, Copy)]
 pub struct Operator<'a>(&'a Guard);
 
+/// Where the fence is kept. Every request looks there.
+static FENCE: LazyLock<Key> = LazyLock::new(|| Key::of(&[b"fence"]));
+
 pub(crate) fn fence_key() -> Key {
-    Key::of(&[b"fence"])
+    *FENCE
 }
 
 impl<'a> Operator<'a> {
@@ -73,7 +78,7 @@ impl<'a> Operator<'a> {
         };
         let state = self
             .change(notes, move |rows, view| {
-                rows.put_fence(&Fence { stopped: false, reason: None, since_ms: view.now_ms() }, view);
+                rows.put_fence(&Fence::default(), view);
                 for place in rows.families().filter(|place| named.is_empty() || named.contains(place)) {
                     let day = rows.day(place, view)?;
                     let resumed = FamilyDay::resumed(day.as_ref(), view.now_ms());

@@ -5,20 +5,18 @@ use std::sync::Arc;
 use tidegate_store::{Backend, BackendError, Change, Key, Loaded, Scope};
 
 use crate::{
-    Durability, OpenError, Options, Stats, Upkeep, engine::Engine, error::disk_error, recovery::Checksums,
-    writer::Writer,
+    OpenError, Options, Settled, Stats, Upkeep, engine::Engine, error::disk_error, recovery::Checksums,
+    threads::Threads,
 };
 
 /// A limit store in a directory: the live rows in memory, and a log of every change.
 ///
-/// Dropping it ends its thread and lets another process have the directory.
+/// Dropping it ends its threads and lets another process have the directory.
 #[derive(Debug)]
 pub struct EmbeddedBackend {
-    // Dropped first, since the thread holds the engine too.
-    writer: Option<Writer>,
+    // Dropped first, since the threads hold the engine too.
+    threads: Option<Threads>,
     engine: Arc<Engine>,
-    writes_inline: bool,
-    upkeep: Upkeep,
 }
 
 /// Nothing: a batch holds no resources.
@@ -39,14 +37,13 @@ impl EmbeddedBackend {
     /// [`EmbeddedBackend::open`], for showing that the tests would notice a checksum that is not checked.
     pub(crate) fn open_with(options: &Options, checksums: Checksums) -> Result<Self, OpenError> {
         let engine = Arc::new(Engine::open(options, checksums)?);
-        let writer = match options.upkeep {
+        let threads = match options.upkeep {
             Upkeep::Thread => {
-                Some(Writer::start(Arc::clone(&engine)).map_err(disk_error("starting a thread"))?)
+                Some(Threads::start(Arc::clone(&engine)).map_err(disk_error("starting a thread"))?)
             }
             Upkeep::Caller => None,
         };
-        let writes_inline = writer.is_none() || options.durability != Durability::Fsync;
-        Ok(Self { writer, engine, writes_inline, upkeep: options.upkeep })
+        Ok(Self { threads, engine })
     }
 
     /// Numbers for metrics. Costs about a microsecond.
@@ -61,6 +58,11 @@ impl EmbeddedBackend {
         self.engine.idle()
     }
 
+    /// Flushes what was written, so that it settles. Only needed with [`Upkeep::Caller`].
+    pub fn flush(&self) {
+        self.engine.flush();
+    }
+
     /// What does the work, for tests that do a part of it.
     #[cfg(test)]
     pub(crate) fn engine(&self) -> &Engine {
@@ -70,14 +72,14 @@ impl EmbeddedBackend {
 
 impl Drop for EmbeddedBackend {
     fn drop(&mut self) {
-        if self.writer.take().is_none() {
-            self.engine.close();
-        }
+        drop(self.threads.take());
+        self.engine.close();
     }
 }
 
 impl Backend for EmbeddedBackend {
     type Batch = Batch;
+    type Settled = Settled;
 
     fn shared(&self) -> bool {
         false
@@ -88,15 +90,12 @@ impl Backend for EmbeddedBackend {
         Ok(Loaded { now_ms, rows, rows_held: Some(rows_held), batch: Batch { now_ms } })
     }
 
-    async fn commit(&self, batch: Batch, changes: Vec<Change>) -> Result<(), BackendError> {
-        if let Some(writer) = self.writer.as_ref().filter(|_| !self.writes_inline && !changes.is_empty()) {
-            return writer.commit(batch.now_ms, changes).await;
-        }
-        let written_bytes = self.engine.commit(batch.now_ms, &changes)?;
-        if self.upkeep == Upkeep::Caller {
+    async fn commit(&self, batch: Batch, changes: Vec<Change>) -> Result<Settled, BackendError> {
+        let (written_bytes, settled) = self.engine.commit(batch.now_ms, &changes)?;
+        if self.threads.is_none() {
             self.engine.step(written_bytes);
         }
-        Ok(())
+        Ok(settled)
     }
 
     async fn keys_in(&self, scope: Scope, keys_max: usize) -> Result<Vec<Key>, BackendError> {

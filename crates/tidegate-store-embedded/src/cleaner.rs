@@ -32,7 +32,9 @@ const WALK_SHARE: u64 = 8;
 const SLOTS_MIN: u64 = 2048;
 /// The least bytes of the copies of a step.
 const COPIES_BYTES_MIN: usize = 64 * 1024;
-/// The most of them when room is scarce, as a part of a segment: what is too large for the rest of a segment
+/// More than the row that fills a step, and the frame around them, take up.
+const LAST_BYTES_MAX: u64 = 16 * 1024;
+/// The most of the copies when room is scarce, as a part of a segment: what is too large for the rest of a segment
 /// leaves that empty.
 const COPIES_SHARE: u64 = 128;
 
@@ -103,6 +105,11 @@ impl Cleaner {
             log.release(walk.before);
         }
         Ok(())
+    }
+
+    /// More than a step writes that follows a commit of `written_bytes`.
+    pub(crate) fn step_bytes_max(written_bytes: u64) -> u64 {
+        (COPIES_BYTES_MIN as u64).max(written_bytes * 2) + LAST_BYTES_MAX
     }
 
     /// The most bytes that the files should have.

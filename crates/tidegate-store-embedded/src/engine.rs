@@ -1,12 +1,12 @@
-//! The rows and the log together: what is written goes to the log first, and to the rows once it is as
-//! durable as it shall be.
+//! The rows and the log together: what is written goes to the log first and then to the rows. Who reads it may
+//! be answered once it is as durable as it shall be.
 
 use std::{
     error::Error as StdError,
     io,
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
@@ -18,14 +18,16 @@ use tidegate_store::{
 use tracing::{error, warn};
 
 use crate::{
-    Durability, OpenError, Options, RealDisk, Stats,
+    Durability, OpenError, Options, RealDisk, Stats, Upkeep,
     cleaner::Cleaner,
     disk::{Disk, Guard},
     error::disk_error,
     format::{FrameKind, encode_delete, encode_put, record_bytes},
-    log::{Log, Need},
+    log::{Log, Need, Stepped},
     recovery::{Checksums, lock, recover},
     rows::{Name, OutOfSlots, Place, Rows},
+    settled::{Settled, Unsettled},
+    threads::Bell,
 };
 
 /// Rows that are sorted by what is due at a time: under a millisecond.
@@ -57,6 +59,15 @@ pub(crate) struct Engine {
     writer: Option<Mutex<Writer>>,
     /// Told of every step towards the next segment.
     prepared: Condvar,
+    /// The newest frame that is a batch.
+    batch_lsn: AtomicU64,
+    unsettled: Unsettled,
+    /// Held by who flushes: of two flushes at once only one would be told of a failure.
+    flushing: Mutex<()>,
+    /// Whether a thread does the upkeep and another one the flushes.
+    threaded: bool,
+    /// Wakes the upkeep.
+    bell: Bell,
     /// Set once a flush has failed: from then on nothing is answered.
     failure: OnceLock<Arc<Failure>>,
     /// Whether rows were removed at an instant that the log does not know yet.
@@ -100,7 +111,8 @@ impl Engine {
         };
         let guard = lock(&*disk)?;
         let recovered = recover(&*disk, &*options.clock, options.segment_bytes, checksums)?;
-        let mut log = Log::new(disk, options.segment_bytes, recovered.found);
+        let threaded = options.upkeep == Upkeep::Thread;
+        let mut log = Log::new(disk, options.segment_bytes, recovered.found, threaded);
         let now_ms = options.clock.now_ms();
         let (tag, new) = log.use_secret(options.secret_id, now_ms).map_err(|_| OpenError::TooManySecrets)?;
         if new {
@@ -119,6 +131,7 @@ impl Engine {
         writer: Option<Mutex<Writer>>,
         guard: Option<Box<dyn Guard>>,
     ) -> Self {
+        let lsn = writer.as_ref().map_or(0, |writer| writer.lock().log.lsn());
         Self {
             durability: options.durability,
             clock: Arc::clone(&options.clock),
@@ -126,6 +139,11 @@ impl Engine {
             rows: Mutex::new(rows),
             writer,
             prepared: Condvar::new(),
+            batch_lsn: AtomicU64::new(lsn),
+            unsettled: Unsettled::new(lsn),
+            flushing: Mutex::new(()),
+            threaded: options.upkeep == Upkeep::Thread,
+            bell: Bell::default(),
             failure: OnceLock::new(),
             swept: AtomicBool::new(false),
             _guard: guard,
@@ -146,16 +164,25 @@ impl Engine {
         Ok((now_ms, entries, rows.count_of_tag(self.tag)))
     }
 
-    /// Writes all `changes` or none; answers how many bytes went to the log.
-    pub(crate) fn commit(&self, now_ms: u64, changes: &[Change]) -> Result<u64, BackendError> {
+    /// Writes all `changes` or none; answers how many bytes went to the log, and what the answers wait for.
+    pub(crate) fn commit(&self, now_ms: u64, changes: &[Change]) -> Result<(u64, Settled), BackendError> {
         self.check()?;
         check_sizes(changes)?;
-        let Some(writer) = self.writer.as_ref().filter(|_| !changes.is_empty()) else {
-            return self.apply(changes, 0).map(|()| 0);
+        let written_bytes = match &self.writer {
+            Some(writer) if !changes.is_empty() => self.write(writer, now_ms, changes)?,
+            _ => {
+                self.apply(changes, 0)?;
+                0
+            }
         };
+        Ok((written_bytes, self.settled()?))
+    }
+
+    fn write(&self, writer: &Mutex<Writer>, now_ms: u64, changes: &[Change]) -> Result<u64, BackendError> {
         let mut writer = writer.lock();
         let bytes_max = bytes_max(changes);
         while writer.log.must_wait(bytes_max) {
+            self.bell.ring();
             self.prepared.wait(&mut writer);
         }
         let log = &mut writer.log;
@@ -172,13 +199,43 @@ impl Engine {
         let segment = log
             .append(FrameKind::Batch, Need::Ordinary, now_ms)
             .map_err(failed("writing a batch to the log"))?;
-        if self.durability == Durability::Fsync {
-            let flush = log.flush();
-            flush.run().map_err(|cause| self.stop("flushing the log", Some(cause)))?;
-            log.flushed(&flush);
+        // Before anybody can read the rows, and so knows what to wait for.
+        self.batch_lsn.store(log.lsn(), Ordering::Release);
+        // Still under the lock: the cleaning must not write, after the batch, what a row held before it.
+        let live_bytes = self.apply(changes, segment)?;
+        if writer.wants_step(live_bytes) {
+            drop(writer);
+            self.bell.ring();
         }
-        self.apply(changes, segment)?;
         Ok(written_bytes)
+    }
+
+    /// What answers wait for that tell of any batch so far.
+    fn settled(&self) -> Result<Settled, BackendError> {
+        if self.durability != Durability::Fsync {
+            return Ok(Settled::NOW);
+        }
+        self.unsettled.settle(self.batch_lsn.load(Ordering::Acquire), || self.check())
+    }
+
+    /// Flushes what was written by now.
+    pub(crate) fn flush(&self) {
+        let Some(writer) = &self.writer else { return };
+        let flush = {
+            let _alone = self.flushing.lock();
+            if self.failure.get().is_some() {
+                return;
+            }
+            let flush = writer.lock().log.flush();
+            // Without the writer: others write meanwhile, and are not covered by this flush.
+            if let Err(cause) = flush.run() {
+                drop(self.stop("flushing the log", Some(cause)));
+                return;
+            }
+            flush
+        };
+        self.unsettled.flushed(flush.lsn());
+        writer.lock().log.flushed(&flush);
     }
 
     /// Removes up to `rows_max` expired rows; fewer if no more are left.
@@ -232,28 +289,53 @@ impl Engine {
             return false;
         };
         let step = writer.lock().log.begin_step();
-        // Without the lock: it may take milliseconds, and others may write meanwhile.
+        // Without the lock: it may take long, and others may write meanwhile.
         let prepared = step.map(|step| step.run());
         let live_bytes = self.rows.lock().live_bytes();
-        let mut writer = writer.lock();
+        let (more, releasing) = {
+            let mut writer = writer.lock();
+            let more = self.clean(&mut writer, prepared, live_bytes, written_bytes);
+            (more, writer.log.is_starved() && writer.log.is_releasing())
+        };
+        self.let_go(writer);
+        releasing && self.settle(self.clock.now_ms(), 0) || more
+    }
+
+    /// The part of a step that needs the writer.
+    fn clean(
+        &self,
+        writer: &mut Writer,
+        prepared: Option<io::Result<Stepped>>,
+        live_bytes: u64,
+        written_bytes: u64,
+    ) -> bool {
         let prepared = prepared.map_or(Ok(()), |stepped| writer.log.end_step(stepped));
         self.prepared.notify_all();
-        let now_ms = self.clock.now_ms();
         // On a full disk nothing is prepared until the cleaning has let something go.
         let stuck = prepared.is_err();
         let starved = writer.log.is_starved();
-        let stepped = writer.step(&self.rows, live_bytes, now_ms, written_bytes);
+        let stepped = writer.step(&self.rows, live_bytes, self.clock.now_ms(), written_bytes);
         let more = match stepped {
             Ok(more) => more && (!stuck || writer.cleaner.wants_step(&writer.log, live_bytes)),
             // The next step knows that it has to do with what room there is.
             Err(_) => writer.log.is_starved() && !starved,
         };
         writer.note(&prepared.and(stepped));
-        if !(writer.log.is_starved() && writer.log.is_releasing()) {
-            return more;
+        more
+    }
+
+    /// Lets go of what is not needed any more; of the files without the lock, since removing one may take long.
+    fn let_go(&self, writer: &Mutex<Writer>) {
+        let live_bytes = self.rows.lock().live_bytes();
+        let surplus = {
+            let mut writer = writer.lock();
+            let bytes_max = Cleaner::disk_bytes_max(&writer.log, live_bytes);
+            writer.log.collect(bytes_max)
+        };
+        let left = surplus.remove();
+        if !left.is_empty() {
+            writer.lock().log.keep(left);
         }
-        drop(writer);
-        self.settle(now_ms, 0) || more
     }
 
     /// The upkeep of a quiet moment; answers whether there is more to do at once.
@@ -261,7 +343,11 @@ impl Engine {
         let now_ms = self.clock.now_ms();
         let sorted = self.rows.lock().advance(now_ms, ADVANCE_STEPS);
         let more = self.step(0);
-        if !more {
+        if !more && self.threaded {
+            if self.tell(now_ms, FLUSH_EVERY_MS) {
+                self.unsettled.want_flush();
+            }
+        } else if !more {
             self.settle(now_ms, FLUSH_EVERY_MS);
         }
         more || !sorted
@@ -299,47 +385,39 @@ impl Engine {
         stats
     }
 
-    /// Flushes what has waited long enough, and then tells the log; answers whether segments were let go.
+    /// Flushes what has waited long enough; answers whether segments were let go.
     fn settle(&self, now_ms: u64, flush_every_ms: u64) -> bool {
+        let Some(writer) = self.writer.as_ref().filter(|_| self.tell(now_ms, flush_every_ms)) else {
+            return false;
+        };
+        let releasing = writer.lock().log.is_releasing();
+        self.flush();
+        self.let_go(writer);
+        releasing && !writer.lock().log.is_releasing()
+    }
+
+    /// Tells the log what no frame tells yet, if enough time has passed; answers whether it wants a flush.
+    fn tell(&self, now_ms: u64, flush_every_ms: u64) -> bool {
         let Some(writer) = self.writer.as_ref().filter(|_| self.failure.get().is_none()) else {
             return false;
         };
-        let flush = {
-            let mut writer = writer.lock();
-            let due = self.durability == Durability::Fsync
-                || now_ms.saturating_sub(writer.flushed_at_ms) >= flush_every_ms
-                || writer.log.is_releasing();
-            if !due {
-                return false;
-            }
-            writer.flushed_at_ms = now_ms;
-            let told = writer.tell(now_ms, self.swept.swap(false, Ordering::Relaxed));
-            if told.is_err() {
-                writer.note(&told);
-            }
-            if !writer.log.has_unflushed() {
-                return false;
-            }
-            writer.log.flush()
-        };
-        // Without the lock: others may write meanwhile, and are not covered by this flush.
-        match flush.run() {
-            Ok(()) => {
-                let live_bytes = self.rows.lock().live_bytes();
-                let mut writer = writer.lock();
-                let releasing = writer.log.is_releasing();
-                writer.log.flushed(&flush);
-                writer.collect(live_bytes);
-                releasing && !writer.log.is_releasing()
-            }
-            Err(cause) => {
-                drop(self.stop("flushing the log", Some(cause)));
-                false
-            }
+        let mut writer = writer.lock();
+        let due = self.durability == Durability::Fsync
+            || now_ms.saturating_sub(writer.flushed_at_ms) >= flush_every_ms
+            || writer.log.is_releasing();
+        if !due || writer.log.must_wait(CONTROL_BYTES_MAX) {
+            return false;
         }
+        writer.flushed_at_ms = now_ms;
+        let told = writer.tell(now_ms, self.swept.swap(false, Ordering::Relaxed));
+        if told.is_err() {
+            writer.note(&told);
+        }
+        writer.log.has_unflushed()
     }
 
-    fn apply(&self, changes: &[Change], segment: u32) -> Result<(), BackendError> {
+    /// Answers the bytes of all rows then.
+    fn apply(&self, changes: &[Change], segment: u32) -> Result<u64, BackendError> {
         let mut rows = self.rows.lock();
         for change in changes {
             let name = self.name(change.key);
@@ -351,7 +429,15 @@ impl Engine {
                 NewState::Deleted => rows.remove(&name),
             }
         }
-        Ok(())
+        Ok(rows.live_bytes())
+    }
+
+    pub(crate) fn unsettled(&self) -> &Unsettled {
+        &self.unsettled
+    }
+
+    pub(crate) fn bell(&self) -> &Bell {
+        &self.bell
     }
 
     fn name(&self, key: Key) -> Name {
@@ -368,6 +454,7 @@ impl Engine {
             error!(doing, ?cause, "the store has stopped; it has to be opened again");
             Arc::new(Failure { doing, cause })
         });
+        self.unsettled.fail(|| stopped(failure));
         stopped(failure)
     }
 }
@@ -380,16 +467,16 @@ impl Writer {
         now_ms: u64,
         written_bytes: u64,
     ) -> io::Result<bool> {
-        if self.cleaner.wants_step(&self.log, live_bytes) {
+        let wants = self.cleaner.wants_step(&self.log, live_bytes);
+        if wants && !self.log.must_wait(Cleaner::step_bytes_max(written_bytes)) {
             self.cleaner.step(&mut self.log, rows, now_ms, written_bytes)?;
         }
-        self.collect(live_bytes);
-        Ok(self.log.wants_next() || self.cleaner.wants_step(&self.log, live_bytes))
+        Ok(self.wants_step(live_bytes))
     }
 
-    fn collect(&mut self, live_bytes: u64) {
-        let bytes_max = Cleaner::disk_bytes_max(&self.log, live_bytes);
-        self.log.collect(bytes_max);
+    /// Whether there is something for the upkeep to do at once.
+    fn wants_step(&self, live_bytes: u64) -> bool {
+        self.log.wants_next() || self.cleaner.wants_step(&self.log, live_bytes)
     }
 
     /// Writes a mark if there is something to tell: what is durable, what is not needed, what time it is.

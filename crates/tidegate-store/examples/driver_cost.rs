@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use tidegate_store::{
-    Backend, BackendError, Change, Driver, DriverOptions, Key, LimitStoreExt, Loaded, MemoryBackend,
+    Backend, BackendError, Change, Driver, DriverOptions, Key, LimitStoreExt, Loaded, MemoryBackend, Scope,
     clock::SystemClock,
 };
 use tokio::time::Instant;
@@ -18,6 +18,7 @@ struct Nothing(u64);
 
 impl Backend for Nothing {
     type Batch = ();
+    type Settled = std::future::Ready<Result<(), BackendError>>;
 
     fn shared(&self) -> bool {
         false
@@ -27,11 +28,15 @@ impl Backend for Nothing {
         Ok(Loaded { now_ms: 1, rows: keys.iter().map(|_| None).collect(), rows_held: Some(0), batch: () })
     }
 
-    async fn commit(&self, (): (), _: Vec<Change>) -> Result<(), BackendError> {
+    async fn commit(&self, (): (), _: Vec<Change>) -> Result<Self::Settled, BackendError> {
         if self.0 > 0 {
             tokio::time::sleep(std::time::Duration::from_millis(self.0)).await;
         }
-        Ok(())
+        Ok(std::future::ready(Ok(())))
+    }
+
+    async fn keys_in(&self, _: Scope, _: usize) -> Result<Vec<Key>, BackendError> {
+        Ok(Vec::new())
     }
 
     async fn sweep(&self, _: usize) -> Result<usize, BackendError> {

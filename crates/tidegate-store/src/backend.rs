@@ -8,11 +8,16 @@ use crate::{Entry, Key, Scope};
 
 /// The storage behind a [`crate::Driver`]: no decisions, no deadlines, no bounds; those are the driver's.
 ///
-/// The driver runs one `load` … `commit` pair at a time and never drops the futures, so a backend need not
-/// be safe against being cancelled half-way. Expiry is judged on the clock that [`Loaded::now_ms`] tells.
+/// The driver runs one `load` … `commit` pair at a time, the next one perhaps before the last has settled, and
+/// never drops the futures, so a backend need not be safe against being cancelled half-way. Expiry is judged on the clock that [`Loaded::now_ms`] tells.
 pub trait Backend: Send + Sync + 'static {
     /// What a batch carries from `load` to `commit`: an open transaction, say. Dropping it abandons the batch.
     type Batch: Send;
+
+    /// What the answers to a batch wait for once it is committed: that all that it wrote, and all that it
+    /// read, is as durable as the backend was told to make it. [`std::future::Ready`] where a commit answers
+    /// no sooner.
+    type Settled: Future<Output = Result<(), BackendError>> + Send + Unpin + 'static;
 
     /// Whether every instance of the application sees the same entries.
     fn shared(&self) -> bool;
@@ -21,13 +26,13 @@ pub trait Backend: Send + Sync + 'static {
     /// and reads the store's clock. Rows at or past their expiry may be given or left out.
     fn load(&self, keys: &[Key]) -> impl Future<Output = Result<Loaded<Self::Batch>, BackendError>> + Send;
 
-    /// Writes all `changes` or none, as durably as the backend was told to, and ends the batch. Answers once
-    /// that is so. `changes` may be empty.
+    /// Writes all `changes` or none, and ends the batch. Answers once every later load sees them. `changes` may
+    /// be empty; a batch that only read settles like any other.
     fn commit(
         &self,
         batch: Self::Batch,
         changes: Vec<Change>,
-    ) -> impl Future<Output = Result<(), BackendError>> + Send;
+    ) -> impl Future<Output = Result<Self::Settled, BackendError>> + Send;
 
     /// The keys of up to `keys_max` live rows of `scope`; fewer mean that there are no more. The driver may ask
     /// while a batch is under way.
@@ -47,6 +52,7 @@ pub trait Backend: Send + Sync + 'static {
 /// The same backend: for whoever wants to look at it, or to outlive its driver.
 impl<B: Backend> Backend for Arc<B> {
     type Batch = B::Batch;
+    type Settled = B::Settled;
 
     fn shared(&self) -> bool {
         B::shared(self)
@@ -56,7 +62,7 @@ impl<B: Backend> Backend for Arc<B> {
         B::load(self, keys).await
     }
 
-    async fn commit(&self, batch: B::Batch, changes: Vec<Change>) -> Result<(), BackendError> {
+    async fn commit(&self, batch: B::Batch, changes: Vec<Change>) -> Result<B::Settled, BackendError> {
         B::commit(self, batch, changes).await
     }
 
@@ -113,4 +119,25 @@ pub struct BackendError {
     /// The cause.
     #[source]
     pub cause: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+/// Another instance changed the same rows first: nothing was written, and the batch can be tried again.
+#[derive(Debug, Error)]
+#[error("another instance changed the same rows first")]
+struct Conflict;
+
+impl BackendError {
+    /// The batch was not committed, since another instance changed its rows after they were loaded (a
+    /// serialization failure, a lost race for a row's first insert). The driver loads and decides it again, until
+    /// nobody waits for it any more.
+    #[must_use]
+    pub fn conflict(doing: impl Into<String>) -> Self {
+        Self { doing: doing.into(), cause: Some(Box::new(Conflict)) }
+    }
+
+    /// Whether it is one of [`BackendError::conflict`].
+    #[must_use]
+    pub fn is_conflict(&self) -> bool {
+        self.cause.as_ref().is_some_and(|cause| cause.is::<Conflict>())
+    }
 }

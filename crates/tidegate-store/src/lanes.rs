@@ -1,8 +1,8 @@
 //! One store, with a driver on each thread that serves requests.
 //!
 //! A caller's update is worked off on the caller's own thread: nobody is woken on another one, which would
-//! cost more than the update. The drivers take turns at the backend; while one of them waits for the disk,
-//! the others gather their next batches.
+//! cost more than the update. The drivers take turns at the backend; while the batches of one wait for the
+//! disk, the others have their turns.
 
 use std::{cell::Cell, fmt, sync::Arc, time::Duration};
 
@@ -114,7 +114,8 @@ impl<B: Backend> LimitStore for Lanes<B> {
 /// Longer than any process runs.
 const NEVER: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
-/// A backend that several drivers use in turn: a batch holds the turn from its load to its commit.
+/// A backend that several drivers use in turn: a batch holds the turn from its load to its commit, and settles
+/// without it.
 struct Turns<B> {
     backend: Arc<B>,
     turn: Arc<Mutex<()>>,
@@ -122,6 +123,7 @@ struct Turns<B> {
 
 impl<B: Backend> Backend for Turns<B> {
     type Batch = (B::Batch, OwnedMutexGuard<()>);
+    type Settled = B::Settled;
 
     fn shared(&self) -> bool {
         self.backend.shared()
@@ -133,7 +135,11 @@ impl<B: Backend> Backend for Turns<B> {
         Ok(Loaded { now_ms, rows, rows_held, batch: (batch, turn) })
     }
 
-    async fn commit(&self, (batch, turn): Self::Batch, changes: Vec<Change>) -> Result<(), BackendError> {
+    async fn commit(
+        &self,
+        (batch, turn): Self::Batch,
+        changes: Vec<Change>,
+    ) -> Result<B::Settled, BackendError> {
         let committed = self.backend.commit(batch, changes).await;
         drop(turn);
         committed

@@ -3,6 +3,7 @@
 use std::{
     cmp::Reverse,
     collections::BinaryHeap,
+    future::{Ready, ready},
     hash::{BuildHasher, Hasher, RandomState},
     sync::Arc,
 };
@@ -49,6 +50,7 @@ impl MemoryBackend {
 
 impl Backend for MemoryBackend {
     type Batch = ();
+    type Settled = Ready<Result<(), BackendError>>;
 
     fn shared(&self) -> bool {
         false
@@ -60,7 +62,7 @@ impl Backend for MemoryBackend {
         Ok(Loaded { now_ms: self.clock.now_ms(), rows, rows_held: Some(table.rows.len() as u64), batch: () })
     }
 
-    async fn commit(&self, (): (), changes: Vec<Change>) -> Result<(), BackendError> {
+    async fn commit(&self, (): (), changes: Vec<Change>) -> Result<Self::Settled, BackendError> {
         let mut table = self.table.lock();
         for change in changes {
             match change.state {
@@ -69,7 +71,7 @@ impl Backend for MemoryBackend {
             }
         }
         table.forget_stale();
-        Ok(())
+        Ok(ready(Ok(())))
     }
 
     async fn keys_in(&self, scope: Scope, keys_max: usize) -> Result<Vec<Key>, BackendError> {

@@ -11,7 +11,7 @@ use tidegate_store::{
 use tokio::time::Instant;
 
 /// Every case of the contract, with a store that it must catch.
-const CONTROLS: [(&str, Fault); 31] = [
+const CONTROLS: [(&str, Fault); 32] = [
     ("zero and an empty value are not absence", Fault::EmptyIsAbsent),
     ("a deleted row is absent", Fault::DeletesNothing),
     ("rows are read in the order of their keys", Fault::ReadsSorted),
@@ -43,6 +43,7 @@ const CONTROLS: [(&str, Fault); 31] = [
     ("a failing store is no answer", Fault::FailureReadsEmpty),
     ("every call is answered by its deadline", Fault::NoDeadline),
     ("a store that hangs is busy at once", Fault::NeverBusy),
+    ("an update is answered once it has settled", Fault::AnswersEarly),
 ];
 
 fn naive(max_entries: u64, fault: Fault) -> Handles {

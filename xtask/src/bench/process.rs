@@ -24,6 +24,8 @@ pub(crate) struct Process {
 
 /// `/proc` counts CPU time in hundredths of a second, whatever the kernel's own tick.
 const TICKS_PER_SECOND: f64 = 100.0;
+/// Of a log that is shown: its end.
+const LOG_LINES: usize = 100;
 
 impl Process {
     /// Starts `command` with its output in `log`.
@@ -83,10 +85,11 @@ impl Process {
         Ok(kib * 1024)
     }
 
-    fn log_tail(&self) -> String {
+    /// The last lines of its output.
+    pub(crate) fn log_tail(&self) -> String {
         let text = fs::read_to_string(&self.log).unwrap_or_default();
         let lines: Vec<&str> = text.lines().collect();
-        lines[lines.len().saturating_sub(20)..].join("\n")
+        lines[lines.len().saturating_sub(LOG_LINES)..].join("\n")
     }
 }
 

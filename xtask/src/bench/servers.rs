@@ -22,6 +22,8 @@ use crate::{shell, tools};
 pub(crate) enum System {
     /// Tidegate: survives the process.
     TidegateProcess,
+    /// The same, and every request carries a source, a network and a principal.
+    TidegateFair,
     /// Tidegate: on the disk.
     TidegateFsync,
     /// Redis without a log: nothing survives the process.
@@ -34,7 +36,7 @@ pub(crate) enum System {
 
 impl System {
     pub(crate) const fn is_tidegate(self) -> bool {
-        matches!(self, Self::TidegateProcess | Self::TidegateFsync)
+        matches!(self, Self::TidegateProcess | Self::TidegateFair | Self::TidegateFsync)
     }
 }
 
@@ -42,6 +44,7 @@ impl fmt::Display for System {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::TidegateProcess => "Tidegate `process`",
+            Self::TidegateFair => "Tidegate `process`, identities",
             Self::TidegateFsync => "Tidegate `fsync`",
             Self::RedisMemory => "Redis, no AOF",
             Self::RedisEverysec => "Redis `everysec`",
@@ -119,13 +122,32 @@ impl Server {
 
     /// The sum of a Tidegate metric over its labels, if it is published.
     pub(crate) fn metric(&self, name: &str) -> Option<f64> {
-        let authorization = format!("authorization: Bearer {}\r\n", self.admin_token()?);
-        let text = http_get(self.metrics?, "/metrics", &authorization).ok()?;
+        let text = self.metrics()?;
         let samples = text.lines().filter_map(|line| {
             let (series, value) = line.rsplit_once(' ')?;
             (series.split('{').next() == Some(name)).then(|| value.parse::<f64>().ok())?
         });
         samples.reduce(|sum, value| sum + value)
+    }
+
+    /// Adds to a failure what the server itself has to say: its folder goes with the run.
+    pub(crate) fn explain<T>(&self, measured: Result<T>) -> Result<T> {
+        measured.with_context(|| {
+            let metrics = self.metrics().unwrap_or_default();
+            let of_store = metrics.lines().filter(|line| line.starts_with("tidegate_store_"));
+            let metrics: Vec<&str> = of_store.collect();
+            format!(
+                "{}; its log ends with:\n{}\n{}",
+                self.system,
+                self.process.log_tail(),
+                metrics.join("\n")
+            )
+        })
+    }
+
+    fn metrics(&self) -> Option<String> {
+        let authorization = format!("authorization: Bearer {}\r\n", self.admin_token()?);
+        http_get(self.metrics?, "/metrics", &authorization).ok()
     }
 
     /// What the server made for itself at its first start.

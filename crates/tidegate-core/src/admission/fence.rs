@@ -14,7 +14,7 @@ pub struct Fence {
     pub stopped: bool,
     /// What the operator said, at most [`REASON_BYTES_MAX`] bytes.
     pub reason: Option<String>,
-    /// Since when it stands as it does, in ms since the epoch; 0 if it never was otherwise.
+    /// Since when it is up, in ms since the epoch; 0 while it is not.
     pub since_ms: u64,
 }
 

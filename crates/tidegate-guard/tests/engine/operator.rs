@@ -52,7 +52,7 @@ async fn a_stop_stands_until_a_resume_and_both_say_how_it_stands() {
     assert_eq!(bench.run(from_source(&bench, "it")).await, Err(FENCED), "for as long as it takes");
 
     let state = operator.resume(Resume::default(), FROM).await.unwrap();
-    assert_eq!((state.fence.stopped, state.fence.reason), (false, None));
+    assert_eq!((state.fence.stopped, state.fence.reason, state.fence.since_ms), (false, None, None));
     bench.respond(from_source(&bench, "it")).await;
 }
 

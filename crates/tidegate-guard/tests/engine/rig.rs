@@ -118,6 +118,7 @@ impl Rig {
 
 impl Backend for Rigged {
     type Batch = ();
+    type Settled = <MemoryBackend as Backend>::Settled;
 
     fn shared(&self) -> bool {
         self.inner.shared()
@@ -142,7 +143,7 @@ impl Backend for Rigged {
         Ok(loaded)
     }
 
-    async fn commit(&self, batch: (), mut changes: Vec<Change>) -> Result<(), BackendError> {
+    async fn commit(&self, batch: (), mut changes: Vec<Change>) -> Result<Self::Settled, BackendError> {
         let rig = *self.rig.lock();
         changes.retain(|change| rig.keeps(change));
         let is_family = |change: &&Change| matches!(&change.state, NewState::Put(entry) if Kind::FamilyDay.is_of(&entry.value));

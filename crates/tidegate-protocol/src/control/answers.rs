@@ -31,7 +31,7 @@ pub struct Fence {
     pub stopped: bool,
     /// What the operator said.
     pub reason: Option<String>,
-    /// When it was last put up or taken down, in ms since the epoch; null if it never was.
+    /// Since when, in ms since the epoch; null while nothing is stopped.
     pub since_ms: Option<u64>,
 }
 

@@ -13,9 +13,9 @@ use crate::{
         TooManySecrets, frame_bytes, segment_name,
     },
 };
-pub(crate) use prepare::{Preparation, UNFINISHED, first_segment};
+pub(crate) use prepare::{Preparation, Stepped, UNFINISHED, first_segment};
 pub(crate) use room::Need;
-use spares::Spares;
+use spares::{Spare, Spares, Surplus};
 
 /// A buffer that grew beyond this is given back after its batch.
 const BUFFER_BYTES_KEPT: usize = 4 * 1024 * 1024;
@@ -37,6 +37,10 @@ pub(crate) struct Log {
     preparation: Option<Preparation>,
     /// Whether a step towards it is being done by somebody.
     preparing: bool,
+    /// Whether somebody does the steps that are wanted without holding the log, so that nobody else has to.
+    served: bool,
+    /// Whether somebody waits for it.
+    awaited: bool,
     /// Whether the last step failed, for want of room most likely.
     starved: bool,
     /// Whether the cleaning may have taken the last segment that could be had, and needs the rest of it.
@@ -111,7 +115,7 @@ pub(crate) struct Flush {
 }
 
 impl Log {
-    pub(crate) fn new(disk: Arc<dyn Disk>, segment_bytes: u64, found: Found) -> Self {
+    pub(crate) fn new(disk: Arc<dyn Disk>, segment_bytes: u64, found: Found, served: bool) -> Self {
         // The last process may have ended in the midst of a cleaning, which enters the third segment at the
         // earliest.
         let lent = found.next.is_none() && found.sealed.len() >= 2;
@@ -126,6 +130,8 @@ impl Log {
             next: found.next,
             preparation: None,
             preparing: false,
+            served,
+            awaited: false,
             starved: false,
             lent,
             sealed: found.sealed,
@@ -198,6 +204,11 @@ impl Log {
         self.counts.flushes += 1;
     }
 
+    /// The number of the newest frame.
+    pub(crate) fn lsn(&self) -> u64 {
+        self.lsn
+    }
+
     /// Whether there are frames that are not known to be durable.
     pub(crate) fn has_unflushed(&self) -> bool {
         self.durable_lsn < self.lsn
@@ -224,9 +235,9 @@ impl Log {
         self.lsn >= self.oldest_told_by_lsn
     }
 
-    /// Lets go of released segments, once that is durable, and of spare ones while the files of the log have
-    /// more than `bytes_max`; not those that will be needed at once, if no others can be had.
-    pub(crate) fn collect(&mut self, bytes_max: u64) {
+    /// Lets go of released segments, once that is durable; answers the spare files that are to be removed for all
+    /// files to have `bytes_max`, but not those that will be needed at once, if no others can be had.
+    pub(crate) fn collect(&mut self, bytes_max: u64) -> Surplus {
         if self.durable_lsn >= self.oldest_told_by_lsn {
             while let Some(segment) = self.sealed.pop_front_if(|segment| segment.number < self.oldest_segment)
             {
@@ -235,7 +246,13 @@ impl Log {
         }
         let others = self.disk_bytes() - self.spares.bytes();
         let needed = if self.is_starved() { self.files_missing() * self.segment_bytes } else { 0 };
-        self.spares.trim(&*self.disk, self.segment_bytes, bytes_max.saturating_sub(others).max(needed));
+        let kept_bytes_max = bytes_max.saturating_sub(others).max(needed);
+        Surplus { disk: Arc::clone(&self.disk), spares: self.spares.trim(self.segment_bytes, kept_bytes_max) }
+    }
+
+    /// Takes back files that could not be removed.
+    pub(crate) fn keep(&mut self, left: Vec<Spare>) {
+        left.into_iter().for_each(|spare| self.spares.add_unfit(spare));
     }
 
     /// The segments that were left, oldest first, without those that are released.
@@ -323,6 +340,11 @@ impl Log {
 }
 
 impl Flush {
+    /// The newest frame that it makes durable.
+    pub(crate) fn lsn(&self) -> u64 {
+        self.lsn
+    }
+
     /// Flushes.
     ///
     /// # Errors

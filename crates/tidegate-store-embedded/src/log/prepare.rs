@@ -63,7 +63,7 @@ impl Log {
     /// Whether it is time to do a step.
     pub(crate) fn wants_next(&self) -> bool {
         let full = self.position * BEGIN_AT.1 >= self.segment_bytes * BEGIN_AT.0;
-        (full || self.starved || self.lent) && self.lacks_file() && !self.preparing
+        (full || self.awaited || self.starved || self.lent) && self.lacks_file() && !self.preparing
     }
 
     /// Takes what the step came to.

@@ -50,9 +50,13 @@ impl super::Log {
     }
 
     /// Whether a batch of up to so many bytes has to wait for the end of a step.
-    pub(crate) fn must_wait(&self, bytes_max: u64) -> bool {
+    pub(crate) fn must_wait(&mut self, bytes_max: u64) -> bool {
         let ends = self.position + bytes_max > self.ordinary_end();
-        self.preparing && (ends && self.lacks_file() || self.is_lent())
+        // Once a step has failed everybody tries for himself, and is told how it fails.
+        let serves = self.preparing || self.served && !self.starved;
+        let waits = serves && (ends && self.lacks_file() || self.is_lent());
+        self.awaited |= waits;
+        waits
     }
 
     pub(super) fn make_room(&mut self, bytes: u64, need: Need, now_ms: u64) -> io::Result<()> {
@@ -122,6 +126,7 @@ impl super::Log {
         self.unflushed.push((left.number, left.file));
         self.position = HEADER_BYTES as u64;
         self.in_use = false;
+        self.awaited = false;
         self.lent = need != Need::Ordinary && !self.has_reserve();
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Files of segments that are not needed any more, to be used again or removed.
 
-use std::io;
+use std::{io, sync::Arc};
 
 use tracing::warn;
 
@@ -17,6 +17,13 @@ pub(crate) struct Spare {
     pub(super) size_bytes: u64,
     /// Whether it failed when it was to be used, and waits to be removed.
     unfit: bool,
+}
+
+/// Spare files that nobody needs.
+#[derive(Debug)]
+pub(crate) struct Surplus {
+    pub(super) disk: Arc<dyn Disk>,
+    pub(super) spares: Vec<Spare>,
 }
 
 impl Spares {
@@ -50,24 +57,31 @@ impl Spares {
         self.0.iter().map(|spare| spare.size_bytes).sum()
     }
 
-    /// Removes files that can't be segments of `size_bytes`, and others while all have more than `bytes_max`.
-    pub(crate) fn trim(&mut self, disk: &dyn Disk, size_bytes: u64, bytes_max: u64) {
+    /// Takes out files that can't be segments of `size_bytes`, and others while all have more than `bytes_max`.
+    pub(crate) fn trim(&mut self, size_bytes: u64, bytes_max: u64) -> Vec<Spare> {
         let mut kept_bytes = 0;
-        self.0.retain(|spare| {
-            if spare.is_fit(size_bytes) && kept_bytes + size_bytes <= bytes_max {
-                kept_bytes += size_bytes;
-                return true;
-            }
-            match disk.remove(&spare.name) {
-                Ok(()) => false,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => false,
-                Err(error) => {
-                    let file = disk.describe(&spare.name);
-                    warn!(file, %error, "a file that the store no longer needs can't be removed");
-                    true
-                }
-            }
+        let surplus = self.0.extract_if(.., |spare| {
+            let kept = spare.is_fit(size_bytes) && kept_bytes + size_bytes <= bytes_max;
+            kept_bytes += if kept { size_bytes } else { 0 };
+            !kept
         });
+        surplus.collect()
+    }
+}
+
+impl Surplus {
+    /// Removes the files; answers those that are still there.
+    pub(crate) fn remove(self) -> Vec<Spare> {
+        let is_left = |spare: &Spare| match self.disk.remove(&spare.name) {
+            Ok(()) => false,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+            Err(error) => {
+                let file = self.disk.describe(&spare.name);
+                warn!(file, %error, "a file that the store no longer needs can't be removed");
+                true
+            }
+        };
+        self.spares.into_iter().filter(is_left).collect()
     }
 }
 

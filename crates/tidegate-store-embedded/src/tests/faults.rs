@@ -73,8 +73,9 @@ fn every_call_of_a_commit_may_fail_once() {
 fn a_failed_flush_stops_the_store_until_it_is_opened_again() {
     let mut harness = opened(Durability::Fsync);
     fill(&mut harness, 3);
-    harness.disk.fail_call(1, Fault::Io);
-    harness.commit(vec![put(9, &[1], START_MS + 1000)]).expect_err("the flush fails");
+    harness.begin(vec![put(9, &[1], START_MS + 1000)]).expect("nothing fails yet");
+    harness.disk.fail_call(0, Fault::Io);
+    harness.flush().expect_err("the flush fails");
     let store = harness.store();
     let error = now(store.load(&[])).expect_err("nothing is answered from here on");
     assert!(error.cause.expect("it has one").to_string().contains("flushing the log"));
@@ -91,8 +92,9 @@ fn a_failed_flush_stops_the_store_until_it_is_opened_again() {
 fn a_restart_after_a_failed_flush_does_not_believe_the_cache() {
     let mut harness = opened(Durability::Fsync);
     fill(&mut harness, 3);
-    harness.disk.fail_call(1, Fault::Io);
-    harness.commit(vec![put(9, &[1], START_MS + 1000)]).expect_err("the flush fails");
+    harness.begin(vec![put(9, &[1], START_MS + 1000)]).expect("nothing fails yet");
+    harness.disk.fail_call(0, Fault::Io);
+    harness.flush().expect_err("the flush fails");
     // The system has dropped the write and yet shows it; whoever reads it must write it again.
     harness.disk.kill();
     harness.open().expect("a restart recovers");

@@ -1,7 +1,7 @@
 //! A store beside a plain map of what was acknowledged.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, VecDeque},
     pin::pin,
     sync::Arc,
     task::{Context, Poll, Waker},
@@ -13,7 +13,7 @@ use tidegate_store::{
 };
 
 use crate::{
-    Durability, EmbeddedBackend, OpenError, Options, Upkeep,
+    Durability, EmbeddedBackend, OpenError, Options, Settled, Upkeep,
     recovery::Checksums,
     testing::{Random, SimulatedDisk},
 };
@@ -32,9 +32,11 @@ pub(crate) struct Harness {
     pub(crate) checksums: Checksums,
     pub(crate) segment_bytes: u64,
     pub(crate) store: Option<EmbeddedBackend>,
-    /// After every acknowledged batch; the last is the present.
+    /// After every batch that was committed; the last is the present.
     pub(crate) history: Vec<Model>,
-    /// The batch that failed last, if none was acknowledged since: it may have happened.
+    /// Of the last batches, which are not acknowledged, since they have not settled, or not well.
+    pub(crate) unsettled: VecDeque<Option<Settled>>,
+    /// The batch that failed last, if none was committed since: it may have happened.
     pub(crate) unsure: Option<Vec<Change>>,
     /// What the store's clock showed when it was reopened last.
     pub(crate) reopened_at_ms: u64,
@@ -90,9 +92,24 @@ pub(crate) fn options(disk: &SimulatedDisk, clock: Arc<dyn Clock>, durability: D
 }
 
 /// Loads nothing and commits `changes`.
-pub(crate) fn commit(store: &EmbeddedBackend, changes: &[Change]) -> Result<(), BackendError> {
+pub(crate) fn begin(store: &EmbeddedBackend, changes: &[Change]) -> Result<Settled, BackendError> {
     let loaded = now(store.load(&[]))?;
     now(store.commit(loaded.batch, changes.to_vec()))
+}
+
+/// The same, and sees to it that it settles.
+pub(crate) fn commit(store: &EmbeddedBackend, changes: &[Change]) -> Result<(), BackendError> {
+    let mut settled = begin(store, changes)?;
+    if let Poll::Ready(settled) = poll(&mut settled) {
+        return settled;
+    }
+    store.flush();
+    now(settled)
+}
+
+/// What it has settled to, if it has.
+pub(crate) fn poll(settled: &mut Settled) -> Poll<Result<(), BackendError>> {
+    pin!(settled).poll(&mut Context::from_waker(Waker::noop()))
 }
 
 impl Harness {
@@ -105,6 +122,7 @@ impl Harness {
             segment_bytes: SEGMENT_BYTES,
             store: None,
             history: vec![Model::new()],
+            unsettled: VecDeque::new(),
             unsure: None,
             reopened_at_ms: START_MS,
         }
@@ -124,18 +142,52 @@ impl Harness {
         Ok(())
     }
 
-    /// Commits, and notes what that means for the model.
+    /// Commits and flushes, and notes what that means for the model.
     pub(crate) fn commit(&mut self, changes: Vec<Change>) -> Result<(), BackendError> {
-        let committed = commit(self.store(), &changes);
-        if committed.is_ok() {
-            let mut model = self.present().clone();
-            apply(&mut model, &changes);
-            self.history.push(model);
-            self.unsure = None;
-        } else {
-            self.unsure = Some(changes);
+        self.begin(changes)?;
+        self.flush()
+    }
+
+    /// Commits. It can be seen then, and is not acknowledged.
+    pub(crate) fn begin(&mut self, changes: Vec<Change>) -> Result<(), BackendError> {
+        match begin(self.store(), &changes) {
+            Ok(settled) => {
+                let mut model = self.present().clone();
+                apply(&mut model, &changes);
+                self.history.push(model);
+                self.unsettled.push_back(Some(settled));
+                self.unsure = None;
+                Ok(())
+            }
+            Err(error) => {
+                self.unsure = Some(changes);
+                Err(error)
+            }
         }
-        committed
+    }
+
+    /// Flushes: what was committed is acknowledged.
+    pub(crate) fn flush(&mut self) -> Result<(), BackendError> {
+        self.acknowledge()?;
+        if !self.unsettled.is_empty() {
+            self.store().flush();
+        }
+        self.acknowledge()
+    }
+
+    /// Notes what has settled.
+    pub(crate) fn acknowledge(&mut self) -> Result<(), BackendError> {
+        while let Some(settled) = self.unsettled.front_mut() {
+            match settled.as_mut().map(poll) {
+                Some(Poll::Ready(Ok(()))) => drop(self.unsettled.pop_front()),
+                Some(Poll::Ready(Err(error))) => {
+                    *settled = None;
+                    return Err(error);
+                }
+                Some(Poll::Pending) | None => break,
+            }
+        }
+        Ok(())
     }
 
     pub(crate) fn present(&self) -> &Model {
@@ -150,15 +202,15 @@ impl Harness {
         Ok((loaded.now_ms, rows.filter(|(_, row)| row.expires_at_ms > loaded.now_ms).collect()))
     }
 
-    /// Whether the store holds exactly what was acknowledged.
+    /// Whether the store holds exactly what was committed.
     pub(crate) fn check(&self, rows: u64) -> Result<(), String> {
         let (now_ms, found) = self.read(rows).map_err(|error| format!("{error:?}"))?;
         let expected = live(self.present(), now_ms);
         if found == expected { Ok(()) } else { Err(difference(&expected, &found)) }
     }
 
-    /// After reopening: whether the store holds what was acknowledged, with the unsure batch whole or not at
-    /// all. If `back` batches may be lost, any of the last so many states will do. The model follows.
+    /// After reopening: whether the store holds what was acknowledged, and of what was not any number of whole
+    /// batches, beginning with the first. If `back` more may be lost, any of the last so many states will do. The model follows.
     pub(crate) fn check_reopened(&mut self, rows: u64, back: usize) -> Result<(), String> {
         let (now_ms, found) = self.read(rows).map_err(|error| format!("{error:?}"))?;
         self.reopened_at_ms = now_ms;
@@ -167,7 +219,9 @@ impl Harness {
             apply(&mut model, &changes);
             model
         });
-        let candidates = with_unsure.iter().chain(self.history.iter().rev().take(back + 1));
+        let lost_max = self.unsettled.len().saturating_add(back);
+        self.unsettled.clear();
+        let candidates = with_unsure.iter().chain(self.history.iter().rev().take(lost_max.saturating_add(1)));
         match candidates.clone().find(|model| live(model, now_ms) == found) {
             Some(model) => {
                 self.history = vec![model.clone()];

@@ -7,4 +7,5 @@ mod full;
 mod harness;
 mod model;
 mod secrets;
+mod settling;
 mod threads;

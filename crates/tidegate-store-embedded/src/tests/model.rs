@@ -17,6 +17,8 @@ struct Profile {
     faults: bool,
     power: bool,
     lies: bool,
+    /// The control: acknowledges what has not settled.
+    hasty: bool,
     checksums: Checksums,
 }
 
@@ -45,7 +47,11 @@ fn one_step(harness: &mut Harness, random: &mut Random, profile: Profile) -> Res
         1 => drop(crate::tests::harness::now(
             harness.store().sweep(1 + usize::try_from(random.below(30)).unwrap_or(0)),
         )),
-        2 | 3 => drop(harness.store().tick()),
+        2 => {
+            harness.store().tick();
+            drop(harness.acknowledge());
+        }
+        3 => drop(harness.flush()),
         4 if profile.faults => {
             let fault = [Fault::Io, Fault::Full, Fault::Short][usize::try_from(random.below(3)).unwrap_or(0)];
             harness.disk.fail_call(random.below(6), fault);
@@ -53,7 +59,11 @@ fn one_step(harness: &mut Harness, random: &mut Random, profile: Profile) -> Res
         5 if random.once_in(2) => return reopen(harness, random, profile),
         _ => {
             let now_ms = harness.clock.now_ms();
-            let committed = harness.commit(batch(random, ROWS, now_ms));
+            let changes = batch(random, ROWS, now_ms);
+            let committed = if random.once_in(2) { harness.begin(changes) } else { harness.commit(changes) };
+            if profile.hasty {
+                harness.unsettled.clear();
+            }
             match committed {
                 Err(error) if !profile.faults => return Err(format!("{error:?}")),
                 Err(_) if harness.read(1).is_err() || random.once_in(3) => {
@@ -99,7 +109,7 @@ fn reopen(harness: &mut Harness, random: &mut Random, profile: Profile) -> Resul
         harness.disk.kill();
     }
     open(harness)?;
-    let back = if power && harness.durability == Durability::Process { usize::MAX - 1 } else { 0 };
+    let back = if power && harness.durability == Durability::Process { usize::MAX } else { 0 };
     harness.check_reopened(ROWS, back)
 }
 
@@ -167,6 +177,12 @@ fn a_store_without_durability_touches_no_file() {
 #[test]
 fn a_flush_that_does_nothing_is_caught() {
     let profile = Profile { power: true, lies: true, ..Profile::default() };
+    assert!(first_caught(Durability::Fsync, profile).is_some());
+}
+
+#[test]
+fn an_acknowledgement_before_the_flush_is_caught() {
+    let profile = Profile { power: true, hasty: true, ..Profile::default() };
     assert!(first_caught(Durability::Fsync, profile).is_some());
 }
 

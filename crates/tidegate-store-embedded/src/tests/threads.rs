@@ -1,6 +1,6 @@
-//! With the thread, on a real disk.
+//! With the threads, and mostly on a real disk.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use tidegate_store::{
     Backend, Driver, DriverOptions, LimitStore, LimitStoreExt, StoreError,
@@ -9,7 +9,7 @@ use tidegate_store::{
 };
 
 use super::harness::{START_MS, key, options};
-use crate::{Durability, EmbeddedBackend, OpenError, Options, testing::SimulatedDisk, verify};
+use crate::{Durability, EmbeddedBackend, OpenError, Options, Upkeep, testing::SimulatedDisk, verify};
 
 /// A directory of its own that goes with the test.
 struct Directory(PathBuf);
@@ -83,13 +83,15 @@ async fn a_second_process_is_refused_by_name() {
     open(&directory, Durability::Fsync).unwrap();
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_contract_of_a_limit_store_is_kept() {
     for durability in [Durability::Fsync, Durability::Process, Durability::None] {
         let report = check_all(async |max_entries| {
             let clock = Arc::new(ManualClock::at(START_MS));
             let options = options(&SimulatedDisk::new(), clock.clone() as _, durability);
-            let driver_options = DriverOptions::new("embedded", max_entries);
+            let options = Options { upkeep: Upkeep::Thread, ..options };
+            let deadline = Duration::from_millis(500);
+            let driver_options = DriverOptions { deadline, ..DriverOptions::new("embedded", max_entries) };
             let open = move || EmbeddedBackend::open(&options).unwrap();
             if durability == Durability::None {
                 Handles::in_process(open(), &driver_options, Some(clock))
@@ -111,13 +113,13 @@ async fn a_caller_that_gives_up_half_way_does_no_harm() {
     for round in 0..20_u64 {
         let loaded = store.load(&[key(1)]).await.unwrap();
         let change = super::harness::put(1, &round.to_le_bytes(), loaded.now_ms + 60_000);
-        let commit = store.commit(loaded.batch, vec![change]);
-        // Polled once and dropped: the batch is on its way by then.
-        drop(tokio::time::timeout(std::time::Duration::ZERO, commit).await);
+        let settled = store.commit(loaded.batch, vec![change]).await.unwrap();
+        // Polled once and dropped.
+        drop(tokio::time::timeout(Duration::ZERO, settled).await);
     }
     let loaded = store.load(&[]).await.unwrap();
     let last = super::harness::put(2, b"last", loaded.now_ms + 60_000);
-    store.commit(loaded.batch, vec![last]).await.unwrap();
+    store.commit(loaded.batch, vec![last]).await.unwrap().await.unwrap();
     let loaded = store.load(&[key(1), key(2)]).await.unwrap();
     assert_eq!(loaded.rows[0].as_ref().unwrap().value.to_vec(), 19_u64.to_le_bytes());
     assert!(loaded.rows[1].is_some());

@@ -1,8 +1,9 @@
 //! The driver: coalesces the updates of all callers into batches, keeps every deadline and bound, sweeps.
 //!
 //! Callers put their updates into a line. A worker takes all that wait, loads the rows that they need from
-//! the backend, runs them in turn, commits what changed once, and answers them all. While the backend works,
-//! the next batch gathers: the slower the backend, the larger the batches, with no delay of their own.
+//! the backend, runs them in turn, commits what changed once, and answers them all when that has settled.
+//! While the backend works, the next batch gathers: the slower the backend, the larger the batches, with no
+//! delay of their own.
 
 mod bound;
 mod forget;
@@ -12,6 +13,7 @@ mod options;
 mod overlay;
 mod plan;
 mod rhythm;
+mod settling;
 mod shared;
 mod stats;
 mod sweep;

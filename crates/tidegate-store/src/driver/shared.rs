@@ -12,7 +12,7 @@ use tokio::{
     time::Instant,
 };
 
-use super::{guarded::discard, options::DriverOptions, stats::Counters};
+use super::{guarded::discard, log::Throttle, options::DriverOptions, stats::Counters};
 use crate::{Job, Key, StoreError, Unavailable};
 
 pub(super) type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
@@ -23,9 +23,9 @@ pub(super) struct Shared<B> {
     pub(super) options: DriverOptions,
     pub(super) secret: Option<KeySecret>,
     pub(super) line: Mutex<Line>,
-    /// Who waits for the batch that the worker has, in its order. Locked only to look or to answer, so that
-    /// neither the backend nor an update holds up the watch.
-    pub(super) running: Mutex<Vec<Caller>>,
+    /// Who waits for the backend. Locked only to look or to answer, so that neither the backend nor an update
+    /// holds up the watch.
+    pub(super) running: Mutex<Running>,
     /// Calls that the watch answered since the backend last did.
     late: AtomicUsize,
     /// Wakes the worker.
@@ -33,6 +33,17 @@ pub(super) struct Shared<B> {
     /// Wakes the watch.
     pub(super) rouse: Notify,
     pub(super) counters: Counters,
+    /// Failures of the backend that are logged.
+    pub(super) failing: Mutex<Throttle>,
+}
+
+/// Who waits for the backend.
+#[derive(Default)]
+pub(super) struct Running {
+    /// For the batch that the worker has, in its order.
+    pub(super) deciding: Vec<Caller>,
+    /// For batches that are committed and have not settled, by the batch's number.
+    pub(super) settling: Vec<(u64, Vec<Caller>)>,
 }
 
 /// Who waits for the worker.
@@ -100,11 +111,12 @@ impl<B> Shared<B> {
             options: options.within_reason(),
             secret,
             line: Mutex::new(Line::new()),
-            running: Mutex::new(Vec::new()),
+            running: Mutex::default(),
             late: AtomicUsize::new(0),
             work: Notify::new(),
             rouse: Notify::new(),
             counters: Counters::default(),
+            failing: Mutex::default(),
         }
     }
 
@@ -160,7 +172,7 @@ impl<B> Shared<B> {
         Ok(())
     }
 
-    /// Moves the next batch from the line into `batch` and its callers into `running`, both empty. Calls that
+    /// Moves the next batch from the line into `batch` and its callers into `deciding`, both empty. Calls that
     /// nobody waits for any more are dropped unrun.
     pub(super) fn take_batch(&self, batch: &mut Vec<Request>) {
         let mut gone: Vec<Waiting> = Vec::new();
@@ -177,7 +189,7 @@ impl<B> Shared<B> {
                 gone.push(first);
             } else {
                 batch.push(first.request);
-                running.push(first.caller);
+                running.deciding.push(first.caller);
             }
         }
         drop((running, line));
@@ -188,11 +200,16 @@ impl<B> Shared<B> {
     /// Marks the updates of `batch` that nobody waits for any more.
     pub(super) fn mark_abandoned(&self, batch: &mut [Request]) {
         let running = self.running.lock();
-        for (request, caller) in batch.iter_mut().zip(&*running) {
+        for (request, caller) in batch.iter_mut().zip(&running.deciding) {
             if caller.has_gone() {
                 request.verdict = Verdict::Abandoned;
             }
         }
+    }
+
+    /// Whether anybody waits for the batch that the worker has.
+    pub(super) fn is_awaited(&self) -> bool {
+        self.running.lock().deciding.iter().any(|caller| !caller.has_gone())
     }
 
     /// The backend has answered: who is late no longer waits for it.
@@ -203,7 +220,7 @@ impl<B> Shared<B> {
     /// Answers every call that is past its deadline. Says when the next one will be, if any waits.
     pub(super) fn answer_overdue(&self, now: Instant) -> Option<Instant> {
         let mut next = None;
-        for caller in &mut *self.running.lock() {
+        for caller in self.running.lock().callers() {
             let at = caller.asked + self.options.deadline;
             if at > now {
                 next = earliest(next, at);
@@ -238,6 +255,18 @@ impl<B> Shared<B> {
         self.counters.deadline.add(1);
         // A caller that has gone needs no answer.
         let _ = answer.send(Err(Unavailable::Deadline.into()));
+    }
+}
+
+impl Running {
+    fn callers(&mut self) -> impl Iterator<Item = &mut Caller> {
+        self.deciding.iter_mut().chain(self.settling.iter_mut().flat_map(|(_, callers)| callers))
+    }
+
+    /// Who waited for this batch, which has settled.
+    pub(super) fn take_settling(&mut self, number: u64) -> Vec<Caller> {
+        let at = self.settling.iter().position(|(batch, _)| *batch == number);
+        at.map(|at| self.settling.swap_remove(at).1).unwrap_or_default()
     }
 }
 

@@ -18,7 +18,7 @@ pub struct DriverStats {
     pub batches_by_size: [u64; BATCH_SIZES.len()],
     /// Time spent in the backend's load, in µs.
     pub load_micros: u64,
-    /// Time spent in the backend's commit, in µs.
+    /// Time from the backend's commit until the batch had settled, in µs.
     pub commit_micros: u64,
     /// Calls answered [`crate::Unavailable::Busy`].
     pub busy: u64,
@@ -28,6 +28,8 @@ pub struct DriverStats {
     pub full: u64,
     /// Calls to the backend that failed.
     pub backend_failures: u64,
+    /// Batches that were decided again, since another instance had changed their rows.
+    pub conflicts: u64,
     /// Updates that panicked.
     pub panics: u64,
     /// Sweeps that ran to their end.
@@ -54,6 +56,7 @@ impl DriverStats {
             deadline: self.deadline + other.deadline,
             full: self.full + other.full,
             backend_failures: self.backend_failures + other.backend_failures,
+            conflicts: self.conflicts + other.conflicts,
             panics: self.panics + other.panics,
             sweeps: self.sweeps + other.sweeps,
             swept: self.swept + other.swept,
@@ -76,6 +79,7 @@ pub(super) struct Counters {
     pub(super) deadline: Counter,
     pub(super) full: Counter,
     pub(super) backend_failures: Counter,
+    pub(super) conflicts: Counter,
     pub(super) panics: Counter,
     pub(super) sweeps: Counter,
     pub(super) swept: Counter,
@@ -123,6 +127,7 @@ impl Counters {
             deadline: self.deadline.read(),
             full: self.full.read(),
             backend_failures: self.backend_failures.read(),
+            conflicts: self.conflicts.read(),
             panics: self.panics.read(),
             sweeps: self.sweeps.read(),
             swept: self.swept.read(),

@@ -37,7 +37,7 @@ impl<B: Backend> Worker<B> {
         let removed = guarded("sweeping", self.shared.backend.sweep(SWEEP_ROWS_MAX)).await;
         self.shared.caught_up();
         if let Err(error) = &removed {
-            self.report_failure(error);
+            self.shared.report_failure(error);
         }
         let removed = removed?;
         self.bound.swept(removed as u64);

@@ -1,19 +1,23 @@
 //! The one task that talks to the backend: batch after batch, and a step of a sweep in between.
 
-use std::sync::Arc;
+use std::{
+    hash::{BuildHasher, RandomState},
+    sync::Arc,
+    time::Duration,
+};
 
-use tokio::time::Instant;
+use tokio::{sync::Semaphore, time::Instant};
 use tracing::error;
 
 use super::{
     bound::Bound,
-    guarded::{discard, guarded},
-    log::{Throttle, chain},
+    guarded::guarded,
     overlay::{Decided, Overlay, Room},
     rhythm::Rhythm,
-    shared::{Caller, Request, Shared, Verdict},
+    settling::SETTLING_MAX,
+    shared::{Request, Shared, Verdict},
 };
-use crate::{Backend, BackendError, Unavailable};
+use crate::{Backend, BackendError};
 
 pub(super) struct Worker<B> {
     pub(super) shared: Arc<Shared<B>>,
@@ -23,10 +27,13 @@ pub(super) struct Worker<B> {
     pub(super) sweeping: bool,
     /// The store's clock at the last load, in ms.
     pub(super) now_ms: u64,
-    /// What the batch is to do; its callers stand in [`Shared::running`], in the same order.
-    batch: Vec<Request>,
+    /// What the batch is to do; its callers stand in [`super::shared::Running::deciding`], in the same order.
+    pub(super) batch: Vec<Request>,
     overlay: Overlay,
-    failing: Throttle,
+    /// For batches that settle.
+    pub(super) places: Arc<Semaphore>,
+    /// Batches that did not settle at once.
+    pub(super) batches_settled: u64,
 }
 
 impl<B: Backend> Worker<B> {
@@ -39,13 +46,16 @@ impl<B: Backend> Worker<B> {
             now_ms: 0,
             batch: Vec::new(),
             overlay: Overlay::default(),
-            failing: Throttle::default(),
+            places: Arc::new(Semaphore::new(SETTLING_MAX as usize)),
+            batches_settled: 0,
         }
     }
 
     /// Works until the driver is closed and everything that it took has been answered.
     pub(super) async fn run(mut self) {
         while self.work_waits().await {
+            // Whoever asks until there is one gets into this batch.
+            drop(self.place().await);
             self.gather().await;
             self.shared.take_batch(&mut self.batch);
             if !self.batch.is_empty() {
@@ -55,6 +65,7 @@ impl<B: Backend> Worker<B> {
                 self.sweep_step().await;
             }
         }
+        self.all_settled().await;
         self.shared.line.lock().ended = true;
         self.shared.rouse.notify_one();
     }
@@ -75,8 +86,10 @@ impl<B: Backend> Worker<B> {
                 if line.closed {
                     return false;
                 }
-                // Nobody waits for the backend. Said under the lock, so that the watch can't add anyone.
-                self.shared.caught_up();
+                if self.nothing_settles() {
+                    // Nobody waits for the backend. Said under the lock, so that the watch can't add anyone.
+                    self.shared.caught_up();
+                }
                 line.asleep = true;
             }
             self.shared.work.notified().await;
@@ -111,16 +124,26 @@ impl<B: Backend> Worker<B> {
         }
     }
 
-    /// Loads, decides, commits and answers the batch; leaves those of its updates that wait for room.
+    /// Loads, decides and commits the batch; leaves those of its updates that wait for room.
     async fn round(&mut self, room: Room) {
-        match self.load_decide_commit(room).await {
-            Ok(()) => self.answer(),
-            Err(error) => self.fail(&error),
+        let place = self.place().await;
+        let mut conflicts = 0;
+        loop {
+            match self.load_decide_commit(room).await {
+                Ok((settled, began)) => break self.settle(settled, began, place).await,
+                Err(error) if error.is_conflict() && self.shared.is_awaited() => {
+                    self.shared.counters.conflicts.add(1);
+                    conflicts += 1;
+                    tokio::time::sleep(wait_after(conflicts)).await;
+                }
+                Err(error) => break self.fail(&error),
+            }
         }
         self.shared.counters.entries.set(self.bound.held());
     }
 
-    async fn load_decide_commit(&mut self, room: Room) -> Result<(), BackendError> {
+    /// What the answers wait for, and since when.
+    async fn load_decide_commit(&mut self, room: Room) -> Result<(B::Settled, Instant), BackendError> {
         self.overlay.plan(&self.batch);
         self.shared.counters.count_batch(self.batch.len());
         self.count_if_stale().await?;
@@ -137,15 +160,13 @@ impl<B: Backend> Worker<B> {
         self.bound.loaded(loaded.rows_held);
         let Decided { changes, held, .. } = self.decide(loaded.rows, room);
         let wrote = !changes.is_empty();
-        let (backend, counters) = (&self.shared.backend, &self.shared.counters);
         let began = Instant::now();
-        let committed = guarded("committing a batch", backend.commit(loaded.batch, changes)).await;
-        counters.commit_micros.add_micros(began.elapsed());
+        let commit = self.shared.backend.commit(loaded.batch, changes);
+        let settled = guarded("committing a batch", commit).await?;
         self.shared.caught_up();
-        committed?;
         self.bound.committed(held);
         self.sweeping |= wrote && self.rhythm.wakes_on_write();
-        Ok(())
+        Ok((settled, began))
     }
 
     async fn count_if_stale(&mut self) -> Result<(), BackendError> {
@@ -180,58 +201,18 @@ impl<B: Backend> Worker<B> {
         });
         self.bound.missing(wanted.sum())
     }
-
-    /// Answers every update of the batch but those that wait for room.
-    fn answer(&mut self) {
-        let mut callers = std::mem::take(&mut *self.shared.running.lock());
-        let (mut waiting, mut waiting_callers) = (Vec::new(), Vec::new());
-        for (request, caller) in self.batch.drain(..).zip(callers.drain(..)) {
-            if let Verdict::NeedsRoom(_) = request.verdict {
-                waiting.push(request);
-                waiting_callers.push(caller);
-            } else {
-                request.settle(caller);
-            }
-        }
-        self.batch.append(&mut waiting);
-        callers.append(&mut waiting_callers);
-        *self.shared.running.lock() = callers;
-    }
-
-    /// Answers every update of the batch that the backend failed.
-    fn fail(&mut self, error: &BackendError) {
-        self.report_failure(error);
-        for request in &mut self.batch {
-            request.verdict = Verdict::Refused(Unavailable::Backend.into());
-        }
-        self.answer();
-    }
-
-    pub(super) fn report_failure(&mut self, error: &BackendError) {
-        self.shared.caught_up();
-        self.shared.counters.backend_failures.add(1);
-        if self.failing.passes(Instant::now()) {
-            let (store, error) = (self.shared.options.name, chain(error));
-            error!(kind = "limit-store-failing", store, error, "the limit store's backend failed");
-        }
-    }
 }
 
+/// What a batch takes on a database nearby.
+const CONFLICT_WAIT_US: u64 = 500;
+/// Up to some 16 ms, so that many tries fit into a deadline.
+const CONFLICT_DOUBLINGS_MAX: u32 = 5;
 /// The runtime polls some 60 tasks in one turn.
 const GATHER_TURNS_MAX: usize = 16;
 
-impl Request {
-    /// Answers its caller as was decided.
-    fn settle(self, caller: Caller) {
-        let unwanted = match (self.verdict, caller.answer) {
-            // Who has gone meanwhile gets nothing; the job comes back.
-            (Verdict::Done, Some(answer)) => answer.send(Ok(self.job)).err().and_then(Result::ok),
-            (Verdict::Refused(error), Some(answer)) => {
-                let _ = answer.send(Err(error));
-                Some(self.job)
-            }
-            _ => Some(self.job),
-        };
-        discard(unwanted);
-    }
+/// How long to wait after the n-th conflict in a row: longer each time and not as long as another instance, so
+/// that one of the two comes through.
+fn wait_after(conflicts: u32) -> Duration {
+    let most_us = CONFLICT_WAIT_US << conflicts.min(CONFLICT_DOUBLINGS_MAX);
+    Duration::from_micros(RandomState::new().hash_one(conflicts) % most_us)
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use crate::{Backend, BackendError, Change, Key, Loaded, Scope};
+use crate::{Backend, BackendError, BoxFuture, Change, Key, Loaded, Scope};
 
 /// What is to be wrong with a backend from now on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub enum Disturbance {
     Hang,
     /// It answers every call with an error.
     Fail,
+    /// It answers, and what it is told to keep does not settle.
+    Unsettled,
 }
 
 /// Turns a [`Disturbance`] on and off; clones turn the same one.
@@ -45,15 +47,20 @@ impl Switch {
     /// # Errors
     /// When they fail.
     pub async fn pass(&self) -> Result<(), BackendError> {
-        let mut seen = self.0.subscribe();
-        let disturbance = *seen
-            .wait_for(|disturbance| *disturbance != Disturbance::Hang)
-            .await
-            .expect("its sender is in self");
-        if disturbance == Disturbance::Fail {
+        if self.once_not(Disturbance::Hang).await == Disturbance::Fail {
             return Err(BackendError { doing: "failing as the test says".to_owned(), cause: None });
         }
         Ok(())
+    }
+
+    /// Waits while nothing settles.
+    pub async fn settle(&self) {
+        self.once_not(Disturbance::Unsettled).await;
+    }
+
+    async fn once_not(&self, disturbance: Disturbance) -> Disturbance {
+        let mut seen = self.0.subscribe();
+        *seen.wait_for(|now| *now != disturbance).await.expect("its sender is in self")
     }
 }
 
@@ -77,6 +84,7 @@ impl<B> FaultyBackend<B> {
 
 impl<B: Backend> Backend for FaultyBackend<B> {
     type Batch = B::Batch;
+    type Settled = BoxFuture<'static, Result<(), BackendError>>;
 
     fn shared(&self) -> bool {
         self.inner.shared()
@@ -87,9 +95,14 @@ impl<B: Backend> Backend for FaultyBackend<B> {
         self.inner.load(keys).await
     }
 
-    async fn commit(&self, batch: B::Batch, changes: Vec<Change>) -> Result<(), BackendError> {
+    async fn commit(&self, batch: B::Batch, changes: Vec<Change>) -> Result<Self::Settled, BackendError> {
         self.switch.pass().await?;
-        self.inner.commit(batch, changes).await
+        let settled = self.inner.commit(batch, changes).await?;
+        let switch = self.switch.clone();
+        Ok(Box::pin(async move {
+            switch.settle().await;
+            settled.await
+        }))
     }
 
     async fn keys_in(&self, scope: Scope, keys_max: usize) -> Result<Vec<Key>, BackendError> {

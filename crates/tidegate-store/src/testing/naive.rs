@@ -100,6 +100,8 @@ pub enum Fault {
     NoDeadline,
     /// It never gives up in advance.
     NeverBusy,
+    /// It answers what has not settled.
+    AnswersEarly,
 }
 
 #[derive(Debug)]
@@ -193,7 +195,7 @@ impl NaiveStore {
         if std::mem::take(&mut state.lock().fails_next) {
             return Err(Unavailable::Backend.into());
         }
-        let turn = self.take_turn(&keys).await;
+        let mut turn = self.take_turn(&keys).await;
         let mut rows =
             if passed.is_ok() { self.look(&keys) } else { keys.iter().map(|_| Row::loaded(None)).collect() };
         // A gap between reading and writing. Other callers come into it, if they are let.
@@ -202,10 +204,14 @@ impl NaiveStore {
         let mut changes: Vec<_> = keys.into_iter().zip(rows).collect();
         if *fault == Fault::TearsWrites {
             self.write(changes.split_off(changes.len() / 2));
-            drop(turn);
+            turn = None;
             tokio::task::yield_now().await;
         }
         self.write(changes);
+        drop(turn);
+        if *fault != Fault::AnswersEarly {
+            switch.settle().await;
+        }
         Ok(job)
     }
 

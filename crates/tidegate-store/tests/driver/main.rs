@@ -3,9 +3,11 @@
 
 mod batches;
 mod bound;
+mod conflicts;
 mod deadlines;
 mod logs;
 mod model;
 mod scripted;
+mod settling;
 mod stop;
 mod sweeps;

@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use tidegate_store::{
-    Backend, BackendError, Change, Driver, DriverOptions, Key, LimitStoreExt, Loaded, MemoryBackend, Scope,
-    StoreError, clock::ManualClock, testing::Switch,
+    Backend, BackendError, BoxFuture, Change, Driver, DriverOptions, Key, LimitStoreExt, Loaded,
+    MemoryBackend, Scope, StoreError, clock::ManualClock, testing::Switch,
 };
 use tokio::time::Instant;
 
@@ -29,7 +29,12 @@ struct State {
 pub(crate) struct Says {
     pub(crate) load_takes: Duration,
     pub(crate) commit_takes: Duration,
+    pub(crate) settling_takes: Duration,
     pub(crate) commit_fails: bool,
+    /// So many commits find that another instance was first.
+    pub(crate) commits_in_conflict: usize,
+    pub(crate) settling_fails: bool,
+    pub(crate) settling_panics: bool,
     pub(crate) load_panics: bool,
     pub(crate) sweep_fails: bool,
     /// It does not tell its count while loading.
@@ -41,6 +46,7 @@ pub(crate) struct Says {
 pub(crate) enum Call {
     Load,
     Commit,
+    Settle,
     Sweep,
     Count,
 }
@@ -106,6 +112,13 @@ impl Script {
         self.state.lock().loaded.clone()
     }
 
+    fn takes_a_conflict(&self) -> bool {
+        let left = &mut self.state.lock().says.commits_in_conflict;
+        let there_is_one = *left > 0;
+        *left = left.saturating_sub(1);
+        there_is_one
+    }
+
     async fn call(&self, call: Call) -> Result<Says, BackendError> {
         let says = {
             let mut state = self.state.lock();
@@ -116,6 +129,7 @@ impl Script {
         let takes = match call {
             Call::Load => says.load_takes,
             Call::Commit => says.commit_takes,
+            Call::Settle => says.settling_takes,
             Call::Sweep | Call::Count => Duration::ZERO,
         };
         if takes > Duration::ZERO {
@@ -123,6 +137,9 @@ impl Script {
         }
         match call {
             Call::Commit if says.commit_fails => Err(failure()),
+            Call::Commit if self.takes_a_conflict() => Err(BackendError::conflict("committing")),
+            Call::Settle if says.settling_fails => Err(failure()),
+            Call::Settle if says.settling_panics => panic!("the script says so"),
             Call::Sweep if says.sweep_fails => Err(failure()),
             Call::Load if says.load_panics => panic!("the script says so"),
             _ => Ok(says),
@@ -136,6 +153,7 @@ fn failure() -> BackendError {
 
 impl Backend for Scripted {
     type Batch = ();
+    type Settled = BoxFuture<'static, Result<(), BackendError>>;
 
     fn shared(&self) -> bool {
         false
@@ -149,9 +167,14 @@ impl Backend for Scripted {
         Ok(loaded)
     }
 
-    async fn commit(&self, (): (), changes: Vec<Change>) -> Result<(), BackendError> {
+    async fn commit(&self, (): (), changes: Vec<Change>) -> Result<Self::Settled, BackendError> {
         self.script.call(Call::Commit).await?;
-        self.rows.commit((), changes).await
+        let written = self.rows.commit((), changes).await?;
+        let script = Arc::clone(&self.script);
+        Ok(Box::pin(async move {
+            script.call(Call::Settle).await?;
+            written.await
+        }))
     }
 
     async fn sweep(&self, rows_max: usize) -> Result<usize, BackendError> {

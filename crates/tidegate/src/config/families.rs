@@ -21,6 +21,9 @@ const DEFAULT_FAMILIES: [(&str, u64, &[Axis]); 4] = [
 /// Kept for known-good identities where a family requires an identity.
 const DEFAULT_RESERVE_BP: u64 = 2_000;
 
+/// An operator's call reads and writes all of them at once.
+const FAMILIES_MAX: usize = 100;
+
 /// The longest name of a family.
 const NAME_CHARS_MAX: usize = 64;
 
@@ -40,6 +43,11 @@ pub(super) fn build(settings: &Settings, faults: &mut Vec<Fault>) -> BTreeMap<St
         .collect();
     for name in settings.family_names() {
         families.entry(name.clone()).or_insert_with(|| family(&name, &[], settings));
+    }
+    if families.len() > FAMILIES_MAX {
+        let message = format!("are {}; at most {FAMILIES_MAX} are served", families.len());
+        let place = settings.family_names().last().map_or(Place::Default, |name| settings.family_place(name));
+        faults.push(Fault::new(Scope::Guard, "guard.families", place, message));
     }
     split(&mut families, settings, faults);
     families

@@ -1,11 +1,12 @@
 //! What a caller may rely on when processes are killed, answers are lost, disks fill and files are damaged: the
-//! real binary, in folders of its own.
+//! real binary, in folders of its own; and one model of it in process, on a disk that fails on purpose.
 
 #![allow(clippy::panic, clippy::print_stderr, reason = "a test fails by panicking and says why")]
 
 #[path = "../support/mod.rs"]
 mod support;
 
+mod budget_model;
 mod budgets;
 mod caller;
 mod damage;

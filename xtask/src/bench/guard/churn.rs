@@ -31,7 +31,7 @@ pub(super) fn run(bench: &Bench) -> Result<String> {
     let started = clock::now();
     let (mut checks, mut looks) = (0, Vec::new());
     while started.elapsed() < total {
-        checks += load::drive(&mut wire, server.address, plan)?.answers();
+        checks += server.explain(load::drive(&mut wire, server.address, plan))?.answers();
         let disk = server.disk_bytes()? as f64;
         looks.push(Look { disk, live: server.metric(LIVE_BYTES), rows: server.metric(ROWS) });
     }

@@ -80,7 +80,10 @@ pub(super) fn measure(bench: &Bench, work: Work, systems: &[System]) -> Result<V
 impl Contender {
     fn start(bench: &Bench, work: Work, system: System) -> Result<Self> {
         let server = Server::start(system, &bench.tidegate, &bench.folder)?;
-        let checks = || RpcTemplate::new(work.check);
+        let checks = || {
+            let checks = RpcTemplate::new(work.check)?;
+            if system == System::TidegateFair { checks.carrying_identities() } else { Ok(checks) }
+        };
         let (mut warm_up, driver) = if system.is_tidegate() {
             let driver = match work.transport {
                 Transport::Http1 => Driver::Http1(Http1::checks(checks()?, servers::SECRET)),
@@ -113,7 +116,7 @@ impl Contender {
             client_cpu: client_cpu / answers * 100_000.0,
         };
         println!(
-            "{:<20} {:>9.0}/s  p50 {:>7.0} us",
+            "{:<30} {:>9.0}/s  p50 {:>7.0} us",
             self.server.system.to_string(),
             turn.per_second,
             turn.p50_us

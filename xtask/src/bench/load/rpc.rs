@@ -56,13 +56,25 @@ impl Signer {
     }
 }
 
-/// The body of a check, with places for the operation id and the partition.
+/// The body of a check, with places for the operation id, the partition and the identities.
 #[derive(Debug, Clone)]
 pub(crate) struct RpcTemplate {
     body: Vec<u8>,
     partition: usize,
+    identities: Vec<Identity>,
     random: Random,
 }
+
+/// Where a digest of an identity stands, and how many keys share it.
+#[derive(Debug, Clone, Copy)]
+struct Identity {
+    place: usize,
+    keys: u64,
+    salt: u64,
+}
+
+/// A source and a principal for each key; 64 of them in one network.
+const FAIRNESS: [(&str, u64); 3] = [("source", 1), ("digest", 64), ("principal", 1)];
 
 const OPERATION: usize = r#"{"op":""#.len();
 const OPERATION_CHARS: usize = 22;
@@ -76,7 +88,25 @@ impl RpcTemplate {
         let partition =
             memmem::find(body.as_bytes(), b"\"partition\":\"").context("finding the partition")?;
         let partition = partition + "\"partition\":\"".len();
-        Ok(Self { body: body.into_bytes(), partition, random: Random::fresh()? })
+        Ok(Self { body: body.into_bytes(), partition, identities: Vec::new(), random: Random::fresh()? })
+    }
+
+    /// The same checks, each carrying a source, its IPv4 network and a principal.
+    pub(crate) fn carrying_identities(mut self) -> Result<Self> {
+        let none = digest(0);
+        let fairness = format!(
+            r#""fairness":{{"source":"{none}","networks":[{{"prefix":24,"digest":"{none}"}}],"principal":"{none}"}},"#
+        );
+        let steps = memmem::find(&self.body, b"\"steps\":").context("finding the steps")?;
+        self.body.splice(steps..steps, fairness.bytes());
+        self.partition += fairness.len();
+        for ((name, keys), salt) in FAIRNESS.into_iter().zip(1..) {
+            let name = format!(r#""{name}":""#);
+            let place =
+                memmem::find(&self.body, name.as_bytes()).context("finding an identity")? + name.len();
+            self.identities.push(Identity { place, keys, salt });
+        }
+        Ok(self)
     }
 
     /// The body of a check of `key`, under an operation id that nobody has used.
@@ -84,6 +114,9 @@ impl RpcTemplate {
         self.random.base64url(&mut self.body[OPERATION..OPERATION + OPERATION_CHARS]);
         let partition = &mut self.body[self.partition..self.partition + DIGEST_CHARS];
         name(key as u64, partition);
+        for Identity { place, keys, salt } in &self.identities {
+            name(key as u64 / keys + (salt << 40), &mut self.body[*place..place + DIGEST_CHARS]);
+        }
         &self.body
     }
 
@@ -178,6 +211,20 @@ mod tests {
         assert_eq!(first[partition.clone()], second[partition.clone()]);
         assert_ne!(first[partition.clone()], other[partition]);
         assert_eq!(String::from_utf8(first).unwrap().matches("\"key\"").count(), 3);
+    }
+
+    #[test]
+    fn identities_follow_from_the_key() {
+        let mut template = RpcTemplate::new(Check::OneWindow).unwrap().carrying_identities().unwrap();
+        let mut digests = |key: usize| {
+            let body = String::from_utf8(template.fill(key).to_vec()).unwrap();
+            let after = |name: &str| body.split_once(name).unwrap().1[..DIGEST_CHARS].to_owned();
+            ["\"source\":\"", "\"digest\":\"", "\"principal\":\"", "\"partition\":\""].map(after)
+        };
+        let (first, neighbour, far) = (digests(0), digests(1), digests(64));
+        assert_eq!(first, digests(0));
+        assert_eq!((0..4).map(|n| first[n] == neighbour[n]).collect::<Vec<_>>(), [false, true, false, false]);
+        assert!(first.iter().zip(&far).all(|(one, other)| one != other));
     }
 
     #[test]

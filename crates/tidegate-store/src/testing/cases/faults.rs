@@ -14,6 +14,7 @@ pub(super) const CASES: &[ContractCase] = &[
     case("a failing store is no answer", ROOMY, |store| Box::pin(failing(store))),
     case("every call is answered by its deadline", ROOMY, |store| Box::pin(deadline(store))),
     case("a store that hangs is busy at once", ROOMY, |store| Box::pin(busy(store))),
+    case("an update is answered once it has settled", ROOMY, |store| Box::pin(settled(store))),
 ];
 
 const CANT: Outcome = Outcome::NotShown("the harness can't disturb the store");
@@ -78,6 +79,25 @@ async fn busy(store: Handles) -> Seen {
         holds("it had to wait for that", began.elapsed() < store.deadline / 4)?;
     }
     recovers(&store).await
+}
+
+async fn settled(store: Handles) -> Seen {
+    bump(&store.first, key("row"), LONG_MS).await?;
+    if !store.harness.disturb(Disturbance::Unsettled) {
+        return Ok(CANT);
+    }
+    let update = bump(&store.first, key("row"), LONG_MS).await;
+    unavailable("an update that does not settle", update, Unavailable::Deadline)?;
+    // It may have seen what never will last.
+    let read = store.second.read(vec![key("row")]).await;
+    unavailable("a read that does not settle", read, Unavailable::Deadline)?;
+    recovers(&store).await?;
+    let next = bump(&store.second, key("row"), LONG_MS).await?;
+    holds(
+        &format!("the next count, with one attempt that may have counted: {next}"),
+        (2..=3).contains(&next),
+    )?;
+    Ok(Outcome::Kept)
 }
 
 /// The store serves again soon after what was behind it does.
