@@ -1,8 +1,12 @@
 //! The operator's calls: who may make them, and what they take.
 
+use std::fs;
+
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::support::{
+    eventually,
     message::digest,
     operator::call,
     server::{SECRET, Server, Setup},
@@ -77,6 +81,24 @@ fn a_configured_token_takes_the_place_of_the_made_one() {
         |token: &str| with_authorization(&server, "GET", "/control/state", "", &[format!("Bearer {token}")]);
     assert_eq!(with(token).status, 200);
     assert_eq!(with(&server.made_secret("operator_token")).status, 401);
+}
+
+#[test]
+fn a_reload_changes_the_token() {
+    let [first, second] = ["first", "second"].map(|name| format!("{name}-operator-token-0123456789abcdef"));
+    let setup = Setup::new().set("guard.operator_token_file", "token");
+    let file = setup.folder().join("token");
+    fs::write(&file, &first).unwrap();
+    let server = setup.start();
+    let statuses = || {
+        [&first, &second].map(|token| {
+            with_authorization(&server, "GET", "/control/state", "", &[format!("Bearer {token}")]).status
+        })
+    };
+    assert_eq!(statuses(), [200, 401]);
+    fs::write(&file, format!("{second}\n")).unwrap();
+    server.signal(Signal::HUP);
+    eventually("the second token", || (statuses() == [401, 200]).then_some(()));
 }
 
 #[test]

@@ -8,9 +8,10 @@ use serde_json::json;
 use crate::support::{
     eventually,
     message::{incr, one_step},
+    operator::call,
     server::{SECRET, Server, Setup},
     spending::{assert_refused, budgeted, carrying, looks},
-    wire::{self, Reply},
+    wire::{self, Reply, Wire},
 };
 
 #[test]
@@ -77,6 +78,43 @@ fn a_check_names_every_fault_at_once() {
     for key in ["secrets[0]", "operator_token", "daily_budget", "family_budgets", "families.proxy.reserve_bp"]
     {
         server.wait_for_log(&format!("guard.{key}: "));
+    }
+}
+
+/// Whoever copies a secret out of the data directory may take the wrong line.
+#[test]
+fn a_signing_secret_of_the_data_directory_is_no_operators_token_and_the_other_way_round() {
+    for (key, made, other) in [
+        ("guard.operator_token", "guard_secret", "operator_token"),
+        ("guard.secrets", "operator_token", "guard_secret"),
+    ] {
+        let setup = Setup::new().unset("guard.secrets");
+        let server = setup.start();
+        let token = server.made_secret("operator_token");
+        let line = |secret: &str| match key {
+            "guard.secrets" => format!("secrets = [\"{secret}\"]\n"),
+            _ => format!("operator_token = \"{secret}\"\n"),
+        };
+        let secret = server.made_secret(made);
+        write(&server, &line(&secret));
+        server.signal(Signal::HUP);
+        server.wait_for_log("reload-refused");
+        let state = Wire::tcp(server.guard).unwrap().exchange(&call(&token, "GET", "/control/state", ""));
+        assert_eq!(state.unwrap().status, 200, "what is in force stays");
+        drop(server);
+
+        let server = setup.even_if_not_ready().start();
+        assert_answers_nobody(&server, key);
+        let said = format!("tidegate.toml:2: {key}: is the same as {made} of the data directory");
+        server.wait_for_log(&said);
+        let checked = server.setup().command(&["check"]).output().unwrap();
+        let out = String::from_utf8(checked.stdout).unwrap();
+        assert!(checked.status.code() == Some(78) && out.contains(&said), "{out}");
+        assert!(!out.contains(&secret) && !server.log().contains(&secret), "{out}");
+
+        // The one that is made for it is fine.
+        reload(&server, &line(&server.made_secret(other)));
+        assert_eq!(wire::get(server.guard, "/readyz").unwrap().status, 200);
     }
 }
 

@@ -88,9 +88,14 @@ fn a_stop_outlives_the_process_and_everything_else_goes_on() {
 fn a_stop_is_the_same_over_every_way_in() {
     let setup = Setup::new().set("guard.socket", "guard.sock");
     let server = setup.start();
-    server.order("/control/stop", "");
+    let http2 = Http2::connect(server.guard);
+    let token = format!("Bearer {}", server.made_secret("operator_token"));
+    let mut stop = http2.begin_with("POST", "/control/stop", &[("authorization", &token)]);
+    http2.send(&mut stop, b"{}", true).unwrap();
+    assert_eq!(http2.answer(stop).unwrap().json()["fence"]["stopped"], true);
     let body = looks("proxy", 1).to_string().into_bytes();
-    assert_refused(&Http2::connect(server.guard).post(&body), "guard_stopped", "operator_stop");
+    assert_refused(&server.post(&body), "guard_stopped", "operator_stop");
+    assert_refused(&http2.post(&body), "guard_stopped", "operator_stop");
     let mut socket = Wire::unix(&setup.folder().join("guard.sock")).unwrap();
     let reply = socket.exchange(&post_with(&[], &body)).unwrap();
     assert_refused(&reply, "guard_stopped", "operator_stop");
