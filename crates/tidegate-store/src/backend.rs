@@ -26,6 +26,17 @@ pub trait Backend: Send + Sync + 'static {
     /// and reads the store's clock. Rows at or past their expiry may be given or left out.
     fn load(&self, keys: &[Key]) -> impl Future<Output = Result<Loaded<Self::Batch>, BackendError>> + Send;
 
+    /// [`Backend::load`] that knows which of `keys` this batch only reads: others may read them too meanwhile,
+    /// but not change them. Where that makes no difference, it is the same.
+    fn load_watching(
+        &self,
+        keys: &[Key],
+        watched: &[bool],
+    ) -> impl Future<Output = Result<Loaded<Self::Batch>, BackendError>> + Send {
+        let _ = watched;
+        self.load(keys)
+    }
+
     /// Writes all `changes` or none, and ends the batch. Answers once every later load sees them. `changes` may
     /// be empty; a batch that only read settles like any other.
     fn commit(
@@ -60,6 +71,10 @@ impl<B: Backend> Backend for Arc<B> {
 
     async fn load(&self, keys: &[Key]) -> Result<Loaded<B::Batch>, BackendError> {
         B::load(self, keys).await
+    }
+
+    async fn load_watching(&self, keys: &[Key], watched: &[bool]) -> Result<Loaded<B::Batch>, BackendError> {
+        B::load_watching(self, keys, watched).await
     }
 
     async fn commit(&self, batch: B::Batch, changes: Vec<Change>) -> Result<B::Settled, BackendError> {

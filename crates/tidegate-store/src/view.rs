@@ -26,6 +26,8 @@ pub struct View<'a> {
     rows: &'a mut [Row],
     /// Which of `rows` is the n-th key's.
     places: &'a [u32],
+    /// The first of the keys that are only watched.
+    watched_from: usize,
     undo: Vec<Undo>,
     growth: Growth,
     fault: Option<Invalid>,
@@ -75,8 +77,15 @@ pub(crate) struct Undo {
 impl<'a> View<'a> {
     /// A view of the rows at `places`. `undo` is an empty vector whose room is used; [`View::end`] gives it
     /// back.
-    pub(crate) fn new(now_ms: u64, rows: &'a mut [Row], places: &'a [u32], undo: Vec<Undo>) -> Self {
-        Self { now_ms, rows, places, undo, growth: Growth::default(), fault: None }
+    pub(crate) fn new(
+        now_ms: u64,
+        rows: &'a mut [Row],
+        places: &'a [u32],
+        watched: usize,
+        undo: Vec<Undo>,
+    ) -> Self {
+        let watched_from = places.len() - watched;
+        Self { now_ms, rows, places, watched_from, undo, growth: Growth::default(), fault: None }
     }
 
     /// The store's clock, in ms since the epoch.
@@ -123,7 +132,9 @@ impl<'a> View<'a> {
 
     fn write(&mut self, index: usize, value: Value, expires_at_ms: u64, part: Part) {
         let lasting = expires_at_ms == LASTING_MS;
-        if value.len() > VALUE_BYTES_MAX {
+        if index >= self.watched_from {
+            self.fault.get_or_insert(Invalid::Watched { index });
+        } else if value.len() > VALUE_BYTES_MAX {
             self.fault.get_or_insert(Invalid::ValueTooLarge { index, bytes: value.len() });
         } else if expires_at_ms <= self.now_ms || (expires_at_ms - self.now_ms > LIFE_MS_MAX && !lasting) {
             self.fault.get_or_insert(Invalid::ExpiryOutOfRange { index });
@@ -134,7 +145,9 @@ impl<'a> View<'a> {
 
     /// Removes the row of the `index`-th key.
     pub fn delete(&mut self, index: usize) {
-        if self.entry(index).is_some() {
+        if index >= self.watched_from {
+            self.fault.get_or_insert(Invalid::Watched { index });
+        } else if self.entry(index).is_some() {
             self.replace(index, None, Part::Own);
         }
     }
@@ -275,7 +288,7 @@ mod tests {
         ];
         for (what, stored, write, change) in table {
             let mut rows = [Row::loaded(stored)];
-            write(&mut View::new(NOW_MS, &mut rows, &[0], Vec::new()));
+            write(&mut View::new(NOW_MS, &mut rows, &[0], 0, Vec::new()));
             let [row] = rows;
             assert_eq!(row.into_change(), change, "{what}");
         }
@@ -284,7 +297,7 @@ mod tests {
     #[test]
     fn the_first_fault_is_told_and_changes_nothing() {
         let mut rows = [Row::loaded(None), Row::loaded(None)];
-        let mut view = View::new(NOW_MS, &mut rows, &[1, 0], Vec::new());
+        let mut view = View::new(NOW_MS, &mut rows, &[1, 0], 0, Vec::new());
         view.put(1, [1].as_slice(), NOW_MS);
         view.put(0, vec![0; VALUE_BYTES_MAX + 1], NOW_MS + 1);
         assert_eq!(view.fault(), Some(Invalid::ExpiryOutOfRange { index: 1 }));
@@ -320,7 +333,7 @@ mod tests {
         ) {
             let stored: Vec<_> = stored.iter().map(|row| row.map(|(byte, at)| entry(byte, at))).collect();
             let mut rows: Vec<_> = stored.iter().cloned().map(Row::loaded).collect();
-            let mut view = View::new(NOW_MS, &mut rows, &[2, 0, 3, 1], Vec::new());
+            let mut view = View::new(NOW_MS, &mut rows, &[2, 0, 3, 1], 0, Vec::new());
             let seen = |view: &View<'_>| -> Vec<_> { (0..4).map(|index| view.get(index).cloned()).collect() };
             let before = seen(&view);
             let mut marks = vec![(view.mark(), before.clone())];

@@ -50,6 +50,11 @@ impl Overlay {
         self.plan.keys()
     }
 
+    /// Which of them are only watched.
+    pub(super) fn watched(&self) -> &[bool] {
+        self.plan.watched()
+    }
+
     /// Runs every update of the planned `batch` in turn on `rows` as those before it left them.
     pub(super) fn decide(
         &mut self,
@@ -68,7 +73,8 @@ impl Overlay {
             if request.verdict == Verdict::Abandoned {
                 continue;
             }
-            let view = View::new(now_ms, &mut self.rows, places, std::mem::take(&mut self.undo));
+            let undo = std::mem::take(&mut self.undo);
+            let view = View::new(now_ms, &mut self.rows, places, request.watched, undo);
             (request.verdict, self.undo) = run(request, view, &mut decided, bound, room);
         }
         let changes = self.plan.keys().iter().zip(self.rows.drain(..));

@@ -13,7 +13,7 @@ use tokio::{
 };
 
 use super::{guarded::discard, log::Throttle, options::DriverOptions, stats::Counters};
-use crate::{Job, Key, StoreError, Unavailable};
+use crate::{Job, Key, Keys, StoreError, Unavailable};
 
 pub(super) type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
 pub(super) type Answered<T> = oneshot::Receiver<Result<T, StoreError>>;
@@ -71,6 +71,8 @@ pub(super) struct Waiting {
 /// What is to be done.
 pub(super) struct Request {
     pub(super) keys: Vec<Key>,
+    /// So many of them, the last ones, are only read.
+    pub(super) watched: usize,
     pub(super) job: Box<dyn Job>,
     pub(super) verdict: Verdict,
 }
@@ -123,12 +125,12 @@ impl<B> Shared<B> {
     /// Puts an update into the line.
     pub(super) fn enter(
         &self,
-        keys: Vec<Key>,
+        Keys { all: keys, watched }: Keys,
         job: Box<dyn Job>,
     ) -> Result<Answered<Box<dyn Job>>, StoreError> {
         let (answer, answered) = oneshot::channel();
         let caller = Caller { answer: Some(answer), asked: Instant::now() };
-        let request = Request { keys, job, verdict: Verdict::Open };
+        let request = Request { keys, watched, job, verdict: Verdict::Open };
         self.admit(|line| {
             let full = line.waiting.len() >= self.options.queue_jobs_max
                 || line.keys_waiting + request.keys.len() > QUEUE_KEYS_MAX;

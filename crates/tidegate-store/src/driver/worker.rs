@@ -149,7 +149,10 @@ impl<B: Backend> Worker<B> {
         self.count_if_stale().await?;
         let (backend, counters) = (&self.shared.backend, &self.shared.counters);
         let began = Instant::now();
-        let loaded = guarded("loading a batch", backend.load(self.overlay.keys())).await;
+        let loaded = {
+            let load = backend.load_watching(self.overlay.keys(), self.overlay.watched());
+            guarded("loading a batch", load).await
+        };
         counters.load_micros.add_micros(began.elapsed());
         self.shared.caught_up();
         let loaded = loaded?;

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use sha2::{Digest, Sha256};
 use tidegate_store::{
-    DriverOptions, DriverStats, Lanes, LimitStore, MemoryBackend,
+    Backend, BoxFuture, DriverOptions, DriverStats, Lanes, LimitStore, MemoryBackend,
     clock::{Clock, SystemClock},
 };
 use tidegate_store_embedded::{self as embedded, EmbeddedBackend, OpenError};
@@ -13,17 +13,34 @@ use tokio::runtime::Handle;
 
 use crate::config::{Durability, Store, StoreKind};
 
-/// An open store, and the clock it goes by.
+/// An open store, whichever it is, and the clock it goes by.
 #[derive(Clone)]
 pub(super) struct OpenStore {
-    kind: Kind,
+    running: Arc<dyn Running>,
     clock: Arc<dyn Clock>,
+    /// The same, where it is the embedded one.
+    embedded: Option<Lanes<EmbeddedBackend>>,
 }
 
-#[derive(Clone)]
-enum Kind {
-    Memory(Lanes<MemoryBackend>),
-    Embedded(Lanes<EmbeddedBackend>),
+/// What all stores have in common.
+trait Running: Send + Sync {
+    fn limit_store(&self) -> Arc<dyn LimitStore>;
+    fn stats(&self) -> DriverStats;
+    fn shutdown(&self) -> BoxFuture<'_, ()>;
+}
+
+impl<B: Backend> Running for Lanes<B> {
+    fn limit_store(&self) -> Arc<dyn LimitStore> {
+        Arc::new(self.clone())
+    }
+
+    fn stats(&self) -> DriverStats {
+        Self::stats(self)
+    }
+
+    fn shutdown(&self) -> BoxFuture<'_, ()> {
+        Box::pin(Self::shutdown(self))
+    }
 }
 
 /// The embedded engine frees expired rows at the cost of those rows alone, so it is asked often.
@@ -39,32 +56,24 @@ impl OpenStore {
             ..DriverOptions::new(name, store.max_entries)
         };
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-        if store.kind == StoreKind::Memory {
-            let backend = MemoryBackend::new(Arc::clone(&clock));
-            return Ok(Self {
-                kind: Kind::Memory(Lanes::start(backend, &options("memory"), runtimes)),
-                clock,
-            });
+        match store.kind {
+            StoreKind::Memory => {
+                let backend = MemoryBackend::new(Arc::clone(&clock));
+                let running = Arc::new(Lanes::start(backend, &options("memory"), runtimes));
+                Ok(Self { running, clock, embedded: None })
+            }
+            StoreKind::Embedded => {
+                let backend = open_embedded(store, &clock)?;
+                let options =
+                    DriverOptions { sweep_interval: EMBEDDED_SWEEP_INTERVAL, ..options("embedded") };
+                let lanes = Lanes::start(backend, &options, runtimes);
+                Ok(Self { running: Arc::new(lanes.clone()), clock, embedded: Some(lanes) })
+            }
         }
-        let backend = EmbeddedBackend::open(&embedded::Options {
-            durability: match store.durability {
-                Durability::Fsync => embedded::Durability::Fsync,
-                Durability::Process => embedded::Durability::Process,
-                Durability::None => embedded::Durability::None,
-            },
-            clock: Arc::clone(&clock),
-            secret_id: store.secret.as_ref().map(|secret| secret_id(secret.expose())),
-            ..embedded::Options::at(&store.path)
-        })?;
-        let options = DriverOptions { sweep_interval: EMBEDDED_SWEEP_INTERVAL, ..options("embedded") };
-        Ok(Self { kind: Kind::Embedded(Lanes::start(backend, &options, runtimes)), clock })
     }
 
     pub(super) fn limit_store(&self) -> Arc<dyn LimitStore> {
-        match &self.kind {
-            Kind::Memory(driver) => Arc::new(driver.clone()),
-            Kind::Embedded(driver) => Arc::new(driver.clone()),
-        }
+        self.running.limit_store()
     }
 
     pub(super) fn clock(&self) -> Arc<dyn Clock> {
@@ -72,26 +81,30 @@ impl OpenStore {
     }
 
     pub(super) fn stats(&self) -> DriverStats {
-        match &self.kind {
-            Kind::Memory(driver) => driver.stats(),
-            Kind::Embedded(driver) => driver.stats(),
-        }
+        self.running.stats()
     }
 
     /// The embedded engine, where the store is one.
     pub(super) fn embedded(&self) -> Option<&EmbeddedBackend> {
-        match &self.kind {
-            Kind::Memory(_) => None,
-            Kind::Embedded(driver) => Some(driver.backend()),
-        }
+        self.embedded.as_ref().map(Lanes::backend)
     }
 
     pub(super) async fn shutdown(&self) {
-        match &self.kind {
-            Kind::Memory(driver) => driver.shutdown().await,
-            Kind::Embedded(driver) => driver.shutdown().await,
-        }
+        self.running.shutdown().await;
     }
+}
+
+fn open_embedded(store: &Store, clock: &Arc<dyn Clock>) -> Result<EmbeddedBackend, OpenError> {
+    EmbeddedBackend::open(&embedded::Options {
+        durability: match store.durability {
+            Durability::Fsync => embedded::Durability::Fsync,
+            Durability::Process => embedded::Durability::Process,
+            Durability::None => embedded::Durability::None,
+        },
+        clock: Arc::clone(clock),
+        secret_id: store.secret.as_ref().map(|secret| secret_id(secret.expose())),
+        ..embedded::Options::at(&store.path)
+    })
 }
 
 /// Tells the rows of one secret from those of another, without telling anything of the secret.
