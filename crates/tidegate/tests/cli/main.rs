@@ -8,6 +8,7 @@ mod support;
 mod call;
 mod files;
 mod first_start;
+mod operating;
 mod readme;
 mod running;
 mod shell;

@@ -20,6 +20,7 @@ mod budgets;
 mod control;
 mod crowded;
 mod digests;
+mod documents;
 mod flood;
 mod framing;
 mod http2;
