@@ -54,6 +54,21 @@ fn run(cli: Cli, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<u8> {
             let sent = runtime()?.block_on(cli::call::send(call, &loaded, out));
             Ok(sent.unwrap_or_else(|error| failed(&error, err)))
         }
+        Verb::Control(arguments) => {
+            let loaded = config::load(&sources());
+            let done = runtime()?.block_on(cli::control::control(*arguments, &loaded, out));
+            Ok(done.unwrap_or_else(|error| failed(&error, err)))
+        }
+        Verb::Drill(arguments) => {
+            let loaded = config::load(&sources());
+            let done = runtime()?.block_on(cli::drill::drill(*arguments, &loaded, out, err));
+            Ok(done.unwrap_or_else(|error| failed(&error, err)))
+        }
+        Verb::Canary(arguments) => {
+            let loaded = config::load(&sources());
+            let done = runtime()?.block_on(cli::canary::canary(arguments, &loaded, out));
+            Ok(done.unwrap_or_else(|error| failed(&error, err)))
+        }
         Verb::Serve => run_server(sources, out, err),
         Verb::Demo => {
             let loaded = config::load(&sources());

@@ -6,6 +6,8 @@
 mod support;
 
 mod call;
+mod control;
+mod drill;
 mod files;
 mod first_start;
 mod operating;

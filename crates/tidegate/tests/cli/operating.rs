@@ -12,11 +12,14 @@ fn the_operators_calls_do_what_the_page_says() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/operating.md");
     let page = fs::read_to_string(page).expect("the page is there");
     let blocks = page.split("```bash\n").skip(1).filter_map(|rest| rest.split("```").next());
-    let blocks: Vec<&str> = blocks.filter(|block| block.contains("/control/")).collect();
+    let is_call = |block: &&str| block.contains("/control/") || block.contains("tidegate control");
+    let blocks: Vec<&str> = blocks.filter(is_call).collect();
     assert!(blocks.len() >= 4, "{blocks:?}");
-    // Word for word but for the port, since other servers may run here. Each call is answered on a line.
+    // Word for word but for the port, since other servers may run here. Each call is answered by JSON on a line.
     let script = blocks.concat().replace("127.0.0.1:8787", &server.guard.to_string());
-    let script = script.replace("curl -sS", "curl -sS -w '\\n'");
+    let script = script
+        .replace("curl -sS", "curl -sS -w '\\n'")
+        .replace("tidegate control", "tidegate control --json");
     let ran = bash(server.setup(), &format!("set -e\n{script}"));
     ran.assert(0, &[]);
     let answers: Vec<Value> =
@@ -30,8 +33,14 @@ fn the_operators_calls_do_what_the_page_says() {
     let (stop, resume, reset, forget) =
         (json!("stop"), json!("resume"), json!("fairness_reset"), json!("forget"));
     let (none, password) = (Value::Null, json!("password"));
-    let expected =
-        [(&stop, &none), (&resume, &none), (&resume, &password), (&reset, &password), (&forget, &none)];
+    let expected = [
+        (&stop, &none),
+        (&resume, &none),
+        (&resume, &password),
+        (&reset, &password),
+        (&reset, &password),
+        (&forget, &none),
+    ];
     assert_eq!(done, expected, "{entries:?}");
     assert_eq!(answers.last(), Some(&json!({"forgotten": 0})));
 }

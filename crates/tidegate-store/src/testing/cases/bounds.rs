@@ -45,7 +45,7 @@ async fn watched(store: Handles) -> Seen {
             if number % 4 == 0 {
                 let both = store.update(pair().to_vec(), move |view| {
                     (0..2).for_each(|index| {
-                        view.put(index, number.to_le_bytes().as_slice(), view.now_ms() + LONG_MS)
+                        view.put(index, number.to_le_bytes().as_slice(), view.now_ms() + LONG_MS);
                     });
                     true
                 });
