@@ -151,7 +151,7 @@ async fn a_stop_anywhere_is_a_stop_everywhere() {
 #[tokio::test]
 async fn a_reset_on_one_instance_is_found_out_by_the_others() {
     let mut site = Site::new(2, FamilyRules::of_budget(100));
-    let mut from_source = |site: &mut Site| {
+    let from_source = |site: &mut Site| {
         let mut request = site.fresh();
         request.fairness.source = Some(digest("it"));
         request
