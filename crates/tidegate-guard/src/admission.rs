@@ -158,7 +158,7 @@ impl AdmissionPlan {
         self.put_lease(&leased.own, day, view);
         for (place, lease) in self.others.iter().zip(&leased.others) {
             let expires_at_ms = day.ends_at_ms().min(now_ms + LIFE_MS_MAX);
-            view.put_beside(*place, encoded(|value| lease.encode(value)), expires_at_ms);
+            view.put_kept(*place, encoded(|value| lease.encode(value)), expires_at_ms);
         }
         Ok(leased.admitted)
     }
@@ -170,7 +170,7 @@ impl AdmissionPlan {
     fn put_lease(&self, lease: &Lease, day: &FamilyDay, view: &mut View<'_>) {
         let expires_at_ms = day.ends_at_ms().min(view.now_ms() + LIFE_MS_MAX);
         if let Some(place) = self.lease {
-            view.put_beside(place, encoded(|value| lease.encode(value)), expires_at_ms);
+            view.put_kept(place, encoded(|value| lease.encode(value)), expires_at_ms);
         }
     }
 

@@ -100,15 +100,15 @@ fn run(
             Verdict::Refused(Unavailable::Backend.into())
         }
         (Ok(()), Some(invalid)) => Verdict::Refused(invalid.into()),
-        (Ok(()), None) if bound.has_room(decided.held, view.growth(), view.growth_beside()) => Verdict::Done,
-        (Ok(()), None) if room == Room::MayBeMade => Verdict::NeedsRoom(view.growth().unsigned_abs()),
+        (Ok(()), None) if bound.has_room(decided.held, view.growth()) => Verdict::Done,
+        (Ok(()), None) if room == Room::MayBeMade => Verdict::NeedsRoom(view.growth().total().unsigned_abs()),
         (Ok(()), None) => {
             decided.full += 1;
             Verdict::Refused(Unavailable::Full.into())
         }
     };
     if verdict == Verdict::Done {
-        decided.held = decided.held.saturating_add_signed(view.growth());
+        decided.held = decided.held.saturating_add_signed(view.growth().total());
     } else {
         view.undo_all();
     }

@@ -290,7 +290,7 @@ impl NaiveStore {
         let growth = if fault == Fault::CountsAdditions {
             keys.iter().enumerate().map(|place| i64::from(adds(place))).sum()
         } else {
-            view.growth()
+            view.growth().total()
         };
         self.make_room(growth)
     }

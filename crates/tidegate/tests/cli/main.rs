@@ -10,6 +10,7 @@ mod control;
 mod drill;
 mod files;
 mod first_start;
+mod operating;
 mod readme;
 mod running;
 mod shell;
