@@ -25,7 +25,7 @@ const AT_ONCE: usize = 8;
 
 #[test]
 fn once_a_stop_has_answered_nothing_executes() {
-    let server = Server::start();
+    let server = budgeted(1_000_000).start();
     for round in 0..4 {
         let executed = AtomicUsize::new(0);
         let stopped = thread::scope(|scope| {
@@ -48,7 +48,7 @@ fn once_a_stop_has_answered_nothing_executes() {
 /// The control: the same clients go on if the call that answered was no stop, and the same count shows it.
 #[test]
 fn the_count_notices_what_executes_afterwards() {
-    let server = Server::start();
+    let server = budgeted(1_000_000).start();
     let executed = AtomicUsize::new(0);
     thread::scope(|scope| {
         let clients = clients_of(scope, server.guard, &executed);
