@@ -33,12 +33,13 @@ pub(super) fn text(configuration: &Configuration, addresses: &Addresses, first_s
             .to_owned()
     };
     format!(
-        "tidegate {version}\n  guard    {scheme}://{guard_address}   POST /v1/rpc, GET /healthz, GET /readyz\n  \
+        "tidegate {version}\n  guard    {scheme}://{guard_address}   POST /v1/rpc, /control/*, GET /healthz, GET /readyz\n  \
          admin    http://{admin_address}   GET /metrics\n  store    {kept}{secrets}{guard}\n\n\
          Try, from this folder:\n  \
          tidegate call win.hit login:alice 5/1m      # may alice try once more? five times a minute\n  \
          tidegate call kv.set job:42 owner me --ttl 10m --nx\n  \
-         tidegate demo                               # a login under attack, a replayed webhook, a greedy client\n",
+         tidegate demo                               # a login under attack, a replayed webhook, a greedy client\n  \
+         tidegate control state                      # budgets, what is spent of them, and how to stop everything\n",
         version = env!("CARGO_PKG_VERSION"),
         guard_address = addresses.guard,
         admin_address = addresses.admin,
