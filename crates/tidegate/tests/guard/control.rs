@@ -49,6 +49,7 @@ fn only_who_has_the_operators_token_gets_through() {
         for (what, values) in &table {
             let reply = with_authorization(&server, method, target, &body, values);
             assert_eq!((reply.status, reply.code().as_str()), (401, "unauthenticated"), "{what}: {target}");
+            assert_eq!(reply.header("www-authenticate"), Some("Bearer"), "{what}: {target}");
             assert!(!reply.text().contains(&token), "{what}");
         }
     }
