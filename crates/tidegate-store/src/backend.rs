@@ -116,6 +116,14 @@ pub struct Swept {
     pub complete: bool,
 }
 
+impl Swept {
+    /// A step that removes as many as it may, unless fewer are left.
+    #[must_use]
+    pub const fn up_to(rows_max: usize, removed: usize) -> Self {
+        Self { removed, complete: removed < rows_max }
+    }
+}
+
 /// One row as it shall be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {

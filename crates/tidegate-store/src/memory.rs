@@ -83,7 +83,7 @@ impl Backend for MemoryBackend {
 
     async fn sweep(&self, rows_max: usize) -> Result<Swept, BackendError> {
         let removed = self.table.lock().sweep(self.clock.now_ms(), rows_max);
-        Ok(Swept { removed, complete: removed < rows_max })
+        Ok(Swept::up_to(rows_max, removed))
     }
 
     async fn count(&self) -> Result<u64, BackendError> {

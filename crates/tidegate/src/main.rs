@@ -78,6 +78,17 @@ fn run(cli: Cli, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<u8> {
             });
             Ok(told.map_or_else(|error: Box<dyn Error>| failed(&*error, err), |()| EXIT_GOOD))
         }
+        Verb::Migrate => {
+            let loaded = config::load(&sources());
+            let Ok(configuration) = loaded.clone().start() else {
+                return Ok(start::refuse(&loaded.faults, err));
+            };
+            let done = runtime()?.block_on(serve::migrate(&configuration.store));
+            match done {
+                Ok(text) => writeln!(out, "{text}").map(|()| EXIT_GOOD),
+                Err(error) => Ok(failed(&error, err)),
+            }
+        }
         Verb::Store(verb) => cli::store(verb, &config::load(&sources()), out, err),
     }
 }

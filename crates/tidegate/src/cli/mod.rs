@@ -101,6 +101,8 @@ pub enum Verb {
         /// The shell
         shell: clap_complete::Shell,
     },
+    /// Make or upgrade the tables of a store that has some: PostgreSQL, SQLite, MySQL
+    Migrate,
     /// Look after the embedded store
     #[command(subcommand)]
     Store(StoreVerb),

@@ -18,7 +18,11 @@ pub(super) fn text(configuration: &Configuration, addresses: &Addresses, first_s
     };
     let kept = match store.kind {
         StoreKind::Memory => "in memory; nothing survives a restart".to_owned(),
-        _ => format!("in {}; {durability}", store.path.display()),
+        StoreKind::Embedded => format!("in {}; {durability}", store.path.display()),
+        StoreKind::Sqlite => format!("in {}; SQLite", store.path.display()),
+        StoreKind::Postgres => "on PostgreSQL".to_owned(),
+        StoreKind::Redis => "on Redis or Valkey".to_owned(),
+        StoreKind::MySql => "on MySQL or MariaDB".to_owned(),
     };
     let scheme = if configuration.listener.tls.is_some() { "https" } else { "http" };
     let secrets = if first_start {

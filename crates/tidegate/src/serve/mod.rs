@@ -7,6 +7,8 @@ mod metrics;
 mod store;
 mod threads;
 
+pub use store::{StoreError, migrate};
+
 use std::{
     io,
     net::SocketAddr,
@@ -23,7 +25,6 @@ use tidegate_guard::{
     server::{self, Connections, ServerOptions, Shutdown, TlsError, Workers},
     service::{Service, ServiceOptions},
 };
-use tidegate_store_embedded::OpenError;
 use tokio::{
     net::{TcpListener, UnixListener},
     runtime::{Builder, Handle},
@@ -49,7 +50,7 @@ pub enum ServeError {
     Secrets(#[from] SecretsError),
     /// The store.
     #[error("opening the store")]
-    Store(#[from] OpenError),
+    Store(#[from] StoreError),
     /// A listener.
     #[error("listening on {address} ({key})")]
     Listen {
@@ -129,7 +130,7 @@ impl Instance {
 
         let mut registry = Registry::default();
         let metrics = Arc::new(Metrics::register(&mut registry));
-        let store = store::OpenStore::open(&configuration.store, &runtimes)?;
+        let store = store::OpenStore::open(&configuration.store, &runtimes).await?;
         metrics::register_store(&mut registry, &store);
         alerts.register(&mut registry);
 
