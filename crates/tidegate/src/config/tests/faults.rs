@@ -69,10 +69,22 @@ fn every_fault_of_a_file_has_its_key_and_line() {
         // Words.
         ("[store]\nkind = \"embeded\"", Fatal, "tidegate.toml:2: store.kind: ", "the nearest is `embedded`"),
         ("[store]\nkind = \"\"", Fatal, "tidegate.toml:2: store.kind: ", "is blank"),
-        ("[store]\nkind = \"postgres\"", Fatal, "tidegate.toml:2: store.kind: ", "not in this build yet"),
-        ("[store]\nkind = \"redis\"", Fatal, "tidegate.toml:2: store.kind: ", "not in this build yet"),
-        ("[store]\nkind = \"sqlite\"", Fatal, "tidegate.toml:2: store.kind: ", "not in this build yet"),
-        ("[store]\nkind = \"mysql\"", Fatal, "tidegate.toml:2: store.kind: ", "not in this build yet"),
+        ("[store]\nkind = \"postgres\"", Fatal, "tidegate.toml:2: store.url: ", "begins with postgres://"),
+        ("[store]\nkind = \"redis\"", Fatal, "tidegate.toml:2: store.url: ", "begins with redis://"),
+        ("[store]\nkind = \"mysql\"", Fatal, "tidegate.toml:2: store.url: ", "begins with mysql://"),
+        (
+            "[store]\nkind = \"mysql\"\nurl = \"redis://h\"",
+            Fatal,
+            "tidegate.toml:3: store.url: ",
+            "mysql:// or mariadb://",
+        ),
+        ("[store]\nurl = \"redis://h\"", Fatal, "tidegate.toml:2: store.url: ", "has no meaning with"),
+        (
+            "[store]\nkind = \"sqlite\"\nurl = \"sqlite://f\"",
+            Fatal,
+            "tidegate.toml:3: store.url: ",
+            "has no meaning with",
+        ),
         (
             "[store]\ndurability = \"always\"",
             Fatal,
