@@ -152,7 +152,7 @@ fn all_faults_are_named_and_not_only_the_first() {
     let loaded = loaded(toml, &[("TIDEGATE_GUARD__SOCKETS", "x")]);
     let keys: Vec<_> = loaded.faults.iter().map(|fault| fault.key.as_str()).collect();
     let expected = [
-        "store.kind",
+        "store.url",
         "store.max_calls",
         "guard.listen",
         "log.level",
