@@ -9,3 +9,4 @@ mod process;
 mod redis;
 
 pub use process::{Process, free_port, program};
+pub use redis::{RedisCluster, RedisSentinels, RedisServer};

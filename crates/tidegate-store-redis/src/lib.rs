@@ -1,0 +1,67 @@
+//! The limit store on Redis 6.2 or Valkey 7.2, or newer: all instances share one server's rows, on its clock. The
+//! server may stand alone, be found through sentinels, or be a shard of a cluster; [`StoreUrl`] tells how each
+//! is written.
+//!
+//! A batch of the driver is two round trips. The first reads the rows and the clock; then everything is decided
+//! here; the second writes all that changed, if every row is still as it was read, and otherwise nothing, and
+//! the driver decides again. Both are scripts, which the server runs as one step each. A commit is sent once:
+//! whether one that was not answered was done is not known, and nothing is done twice.
+//!
+//! - `url`, `options`, `open`, `server`, `error`: how a store is opened, and what a server must be like.
+//! - `link`: the connection, and how the master is found again.
+//! - `script`, `names`, `row`: what is said to the server, and what is kept there.
+//! - `backend`: the store itself.
+//!
+//! # What is kept
+//!
+//! | name | type | what |
+//! |---|---|---|
+//! | `{prefix}:format` | string | how all this is laid out: 1 |
+//! | `{prefix}:secrets` | set | the ids of secrets that may have rows |
+//! | `{prefix}:<id>:<24 bytes>` | string | a row, with the server's own expiry set: 8 bytes of a version, 8 of its expiry in ms (big endian), its value. The id is the secret's, in hexadecimal, 0 for none |
+//! | `{prefix}:<id>:index` | sorted set | the rows' keys by their expiry: what there is, how many, and what to sweep |
+//! | `{prefix}:<id>:turn` | string | which instance goes first, for 100 ms at most |
+//!
+//! # Several instances
+//!
+//! Two instances that change the same rows are in conflict now and then, and the one whose batch was not taken
+//! decides it again. So that an instance that is slow, or far from the server, comes through at all, it asks for
+//! the turn when it loads again: until it has committed, or for 100 ms, the others' batches wait.
+//!
+//! # Clusters
+//!
+//! The names of a store share a hash tag, so all its rows are in one slot, on one shard: any rows can be updated
+//! together, and an update that would span slots can't be asked for. A store is as large and as fast as one
+//! shard. More shards are used by more stores, each with a prefix of its own, among which an application divides
+//! what need not be updated together. A hash tag for each [`tidegate_store::Group`] is not offered: a batch
+//! carries updates of many groups, and no two slots can be written as one.
+//! While the slot is being moved to another shard, the store is unavailable.
+//!
+//! # What lasts
+//!
+//! An answered update is as durable as the server was told to make it. Without `appendonly` a crash of the server
+//! loses what it counted since its last snapshot; with it and `appendfsync everysec`, about a second's;
+//! with `appendfsync always`, nothing. Replicas follow a little later, so a failover loses what the master
+//! had not passed on yet, and a master that was cut off loses what it took meanwhile (`min-replicas-to-write`
+//! bounds that). [`Options::wait_replicas`] answers an update only once that many replicas have it; what another
+//! instance wrote an instant ago may be read sooner. Rows expire on the clock of the master: the clocks of servers
+//! that may take its place must agree. `maxmemory-policy` must be `noeviction`: with any other a full server
+//! removes live counts, of which opening the store warns, and a full one then refuses to write instead.
+
+mod backend;
+mod error;
+mod link;
+mod names;
+mod open;
+mod options;
+mod row;
+mod script;
+mod server;
+#[cfg(test)]
+mod tests;
+mod url;
+
+pub use backend::{Batch, RedisBackend};
+pub use error::OpenError;
+pub use options::Options;
+pub use url::{StoreUrl, UrlError};
