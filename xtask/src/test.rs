@@ -16,7 +16,7 @@ pub(crate) struct Arguments {
 /// Runs every check, the quick ones first, and stops at the first that fails.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let started = clock::now();
-    shell::section("tools", || tools::ensure(&[tools::OPENSSL, tools::CURL, tools::CXX]))?;
+    shell::section("tools", || tools::ensure(&TOOLS))?;
     shell::section("links", || links::check(&shell::root()))?;
     shell::section("format", format)?;
     shell::section("lints", lints)?;
@@ -29,6 +29,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     println!("\nAll good, {}.", clock::in_words(started.elapsed()));
     Ok(())
 }
+
+const TOOLS: [tools::Tool; 6] =
+    [tools::OPENSSL, tools::CURL, tools::CXX, tools::POSTGRES, tools::MARIADB, tools::REDIS];
 
 fn format() -> Result<()> {
     shell::run(shell::cargo().args(["fmt", "--all", "--check"]))?;

@@ -15,6 +15,20 @@ pub(crate) struct Tool {
     pub(crate) needed_for: &'static str,
 }
 
+/// Where Debian keeps servers that are not for everybody's path.
+const FOLDERS: [&str; 3] = ["/usr/sbin", "/usr/lib/postgresql/15/bin", "/usr/lib/postgresql/17/bin"];
+
+pub(crate) const POSTGRES: Tool = Tool {
+    programs: &["postgres"],
+    package: "postgresql",
+    needed_for: "the tests of the store on PostgreSQL",
+};
+pub(crate) const MARIADB: Tool = Tool {
+    programs: &["mariadbd"],
+    package: "mariadb-server",
+    needed_for: "the tests of the store on MariaDB",
+};
+
 pub(crate) const OPENSSL: Tool = Tool {
     programs: &["openssl"],
     package: "openssl",
@@ -24,11 +38,10 @@ pub(crate) const CURL: Tool =
     Tool { programs: &["curl"], package: "curl", needed_for: "the tests of the documented first request" };
 pub(crate) const CXX: Tool =
     Tool { programs: &["c++", "g++", "clang++"], package: "g++", needed_for: "building libFuzzer" };
-#[cfg(feature = "bench")]
 pub(crate) const REDIS: Tool = Tool {
     programs: &["redis-server", "valkey-server"],
     package: "redis-server",
-    needed_for: "the comparison of the guard store",
+    needed_for: "the tests of the store on Redis, and the comparison with it",
 };
 
 /// Makes sure that all `tools` are there: looks, and as root on a Debian installs what is missing.
@@ -56,7 +69,11 @@ pub(crate) fn ensure(tools: &[Tool]) -> Result<()> {
 
 /// Where the tool's program is, if it is there.
 pub(crate) fn find(tool: Tool) -> Option<std::path::PathBuf> {
-    tool.programs.iter().find_map(|program| shell::find_program(program))
+    let elsewhere = |program: &str| {
+        let places = FOLDERS.iter().map(|folder| std::path::Path::new(folder).join(program));
+        places.into_iter().find(|place| place.is_file())
+    };
+    tool.programs.iter().find_map(|program| shell::find_program(program).or_else(|| elsewhere(program)))
 }
 
 /// `policy-rc.d` semantics by environment: a package must not start its service, a verb starts its own.

@@ -69,7 +69,7 @@ pub enum ConfigurationFault {
     #[error("the URL must be an origin, such as https://guard.example:8787")]
     Url,
     /// Cleartext that would leave this machine.
-    #[error("the URL must be https, or http to this machine: a signature does not hide what is sent")]
+    #[error("the URL must be https, or http to this machine: others must not read what is sent")]
     Cleartext,
     /// The system has no certificates to trust.
     #[error("no trusted certificates: {0}")]

@@ -24,13 +24,21 @@ const PATH: &str = "/v1/rpc";
 /// Far more than the largest answer: 32 commands whose results hold 2 KiB of escaped text each.
 const ANSWER_BYTES_MAX: usize = 1024 * 1024;
 
+/// RPCs, signed, over connections that are kept alive.
+#[derive(Debug)]
 pub(crate) struct HttpTransport {
-    uri: Uri,
+    origin: Origin,
     secret: Secret,
-    client: Connections,
 }
 
-/// Connections that are kept alive. Cleartext, which stays on this machine, needs no certificates.
+/// Connections to one server, which are kept alive.
+pub(crate) struct Origin {
+    /// Scheme and authority.
+    base: String,
+    connections: Connections,
+}
+
+/// Cleartext, which stays on this machine, needs no certificates.
 enum Connections {
     Cleartext(Client<HttpConnector, Full<Bytes>>),
     Tls(Client<HttpsConnector<HttpConnector>, Full<Bytes>>),
@@ -38,9 +46,21 @@ enum Connections {
 
 impl HttpTransport {
     pub(crate) fn new(origin: &str, secret: Secret) -> Result<Self, ConfigurationFault> {
-        let uri = rpc_uri(origin)?;
+        Ok(Self { origin: Origin::new(origin)?, secret })
+    }
+
+    pub(crate) async fn post(&self, body: Vec<u8>) -> Result<RawAnswer, Cause> {
+        let signature = signature::sign(&self.secret, wall_ms(), "POST", PATH, &body);
+        let request = Request::post(self.origin.uri(PATH)).header(signature::HEADER, signature);
+        self.origin.exchange(request, body).await
+    }
+}
+
+impl Origin {
+    pub(crate) fn new(origin: &str) -> Result<Self, ConfigurationFault> {
+        let base = base_of(origin)?;
         let pool = Client::builder(TokioExecutor::new());
-        let client = if uri.scheme_str() == Some("http") {
+        let connections = if base.starts_with("http:") {
             let mut connector = HttpConnector::new();
             connector.set_nodelay(true);
             Connections::Cleartext(pool.build(connector))
@@ -50,17 +70,25 @@ impl HttpTransport {
                 .map_err(|cause| ConfigurationFault::Certificates(cause.to_string()))?;
             Connections::Tls(pool.build(tls.https_only().enable_http1().enable_http2().build()))
         };
-        Ok(Self { uri, secret, client })
+        Ok(Self { base, connections })
     }
 
-    pub(crate) async fn post(&self, body: Vec<u8>) -> Result<RawAnswer, Cause> {
-        let signature = signature::sign(&self.secret, wall_ms(), "POST", PATH, &body);
-        let request = Request::post(self.uri.clone())
-            .header(signature::HEADER, signature)
-            .header(header::CONTENT_TYPE, "application/json")
-            .body(Full::new(Bytes::from(body)))
-            .map_err(|cause| Cause::Transport(chain(&cause)))?;
-        let exchange = match &self.client {
+    /// The URL of a path and query on this server.
+    pub(crate) fn uri(&self, path: &str) -> String {
+        format!("{}{path}", self.base)
+    }
+
+    /// Sends a request with this body, JSON unless it is empty.
+    pub(crate) async fn exchange(
+        &self,
+        request: http::request::Builder,
+        body: Vec<u8>,
+    ) -> Result<RawAnswer, Cause> {
+        let request =
+            if body.is_empty() { request } else { request.header(header::CONTENT_TYPE, "application/json") };
+        let request =
+            request.body(Full::new(Bytes::from(body))).map_err(|cause| Cause::Transport(chain(&cause)))?;
+        let exchange = match &self.connections {
             Connections::Cleartext(client) => client.request(request),
             Connections::Tls(client) => client.request(request),
         };
@@ -68,9 +96,9 @@ impl HttpTransport {
     }
 }
 
-impl std::fmt::Debug for HttpTransport {
+impl std::fmt::Debug for Origin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("HttpTransport").field("uri", &self.uri).finish_non_exhaustive()
+        f.debug_struct("Origin").field("base", &self.base).finish_non_exhaustive()
     }
 }
 
@@ -107,8 +135,8 @@ async fn whole(answer: http::Response<Incoming>) -> Result<RawAnswer, Cause> {
     Ok(RawAnswer { status, body: body.to_bytes().to_vec() })
 }
 
-/// The RPC's URL on this origin.
-fn rpc_uri(origin: &str) -> Result<Uri, ConfigurationFault> {
+/// Scheme and authority of an origin.
+fn base_of(origin: &str) -> Result<String, ConfigurationFault> {
     let uri: Uri = origin.parse().map_err(|_| ConfigurationFault::Url)?;
     let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
         return Err(ConfigurationFault::Url);
@@ -120,7 +148,7 @@ fn rpc_uri(origin: &str) -> Result<Uri, ConfigurationFault> {
     if scheme == "http" && !is_this_machine(authority.host()) {
         return Err(ConfigurationFault::Cleartext);
     }
-    format!("{scheme}://{authority}{PATH}").parse().map_err(|_| ConfigurationFault::Url)
+    Ok(format!("{scheme}://{authority}"))
 }
 
 fn is_this_machine(host: &str) -> bool {
@@ -146,11 +174,11 @@ mod tests {
     #[test]
     fn origins() {
         let table = [
-            ("https://guard.example", Ok("https://guard.example/v1/rpc")),
-            ("https://guard.example:8787/", Ok("https://guard.example:8787/v1/rpc")),
-            ("http://127.0.0.1:8787", Ok("http://127.0.0.1:8787/v1/rpc")),
-            ("http://[::1]:8787", Ok("http://[::1]:8787/v1/rpc")),
-            ("http://localhost", Ok("http://localhost/v1/rpc")),
+            ("https://guard.example", Ok("https://guard.example")),
+            ("https://guard.example:8787/", Ok("https://guard.example:8787")),
+            ("http://127.0.0.1:8787", Ok("http://127.0.0.1:8787")),
+            ("http://[::1]:8787", Ok("http://[::1]:8787")),
+            ("http://localhost", Ok("http://localhost")),
             ("http://guard.example", Err(ConfigurationFault::Cleartext)),
             ("http://127.0.0.1.example", Err(ConfigurationFault::Cleartext)),
             ("http://192.0.2.7", Err(ConfigurationFault::Cleartext)),
@@ -162,8 +190,7 @@ mod tests {
             ("", Err(ConfigurationFault::Url)),
         ];
         for (origin, expected) in table {
-            let expected = expected.map(|uri| uri.parse::<Uri>().expect("a URI"));
-            assert_eq!(rpc_uri(origin), expected, "{origin}");
+            assert_eq!(base_of(origin), expected.map(str::to_owned), "{origin}");
         }
     }
 }

@@ -1,9 +1,11 @@
-//! A client of the guard store: signed HTTP, a Unix socket, or the guard in the same process.
+//! A client of the guard store: signed HTTP, a Unix socket, or the guard in the same process; and of the
+//! operator's calls: [`control`].
 //!
 //! A client never retries. Every failure is a [`GuardUnavailable`] that says why; what a failure means for
 //! the request at hand is the caller's to decide. Identities are hashed here, so that none reaches the
 //! server.
 
+pub mod control;
 mod error;
 mod http;
 

@@ -11,6 +11,7 @@ mod audit;
 mod axis;
 mod day;
 mod fence;
+mod lease;
 mod quota;
 mod rules;
 
@@ -21,6 +22,7 @@ pub use self::{
     axis::Axis,
     day::{DAY_MS, FamilyDay, Phase},
     fence::{Fence, REASON_BYTES_MAX},
+    lease::{LEASE_HOLDERS_MAX, Lease, Leased, Leases, NotLeased, admit_and_lease, admit_on_lease},
     quota::Quota,
     rules::{BASIS_POINTS, FamilyRules},
 };

@@ -1,24 +1,56 @@
 //! Admission over the rows of an update: reads them, decides with the pure rules, writes what was decided.
 
 use smallvec::SmallVec;
-use tidegate_core::admission::{self, Admitted, Ask, Axis, FamilyDay, Fence, Quota, Standing};
+use tidegate_core::admission::{
+    self, Admitted, Ask, Axis, FamilyDay, FamilyRules, Fence, Lease, Leases, NotLeased, Quota, Refused,
+    Standing,
+};
 use tidegate_protocol::{
     request::{Fairness, Request},
     response::{CommandResult, Response},
 };
-use tidegate_store::{LIFE_MS_MAX, Value, View};
+use tidegate_store::{Key, LIFE_MS_MAX, Value, View};
 
 use crate::{
     execute::Stopped,
-    families::{FamilyEntry, good_key, identities},
+    families::{FamilyEntry, good_key, identities, lease_key},
+    operator::fence_key,
     plan::Keys,
 };
+
+/// How a request is to be admitted.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct How {
+    /// The standing of its caller matters.
+    pub(crate) look_up: bool,
+    pub(crate) spending: Spending,
+}
+
+/// Which row a family's spending goes to.
+#[derive(Debug, Clone, Default)]
+pub(crate) enum Spending {
+    /// The family's own: no other instance writes it.
+    #[default]
+    Alone,
+    /// This instance's lease.
+    OnLease,
+    /// The family's own, and a lease for the next requests.
+    Leasing {
+        /// Who this instance is.
+        instance: u64,
+        /// The other holders, whose leases may have to be recalled.
+        holders: Vec<u64>,
+    },
+}
 
 /// The rows that admission needs, as places among the request's keys.
 #[derive(Debug)]
 pub(crate) struct AdmissionPlan {
     fence: usize,
     family: usize,
+    lease: Option<usize>,
+    /// Leases of the other holders.
+    others: SmallVec<[usize; 4]>,
     identities: SmallVec<[(Axis, usize); 4]>,
     /// The rows that say who is known to be good; empty where nobody asks.
     good: SmallVec<[usize; 2]>,
@@ -27,17 +59,41 @@ pub(crate) struct AdmissionPlan {
 }
 
 impl AdmissionPlan {
-    pub(crate) fn of(request: &Request, family: &FamilyEntry, look_up: bool, keys: &mut Keys) -> Self {
+    pub(crate) fn of(request: &Request, family: &FamilyEntry, how: &How, keys: &mut Keys) -> Self {
         let identities = identities(&request.fairness);
-        let asks = look_up || may_mark_good(request);
+        let asks = how.look_up || may_mark_good(request);
         let mut goods = identities.iter().filter(|(axis, _)| axis.can_be_required()).peekable();
         let looked_up = asks || goods.peek().is_none();
-        Self {
-            fence: keys.place(crate::operator::fence_key()),
-            family: keys.place(family.key),
-            good: goods.filter(|_| asks).map(|identity| keys.place(good_key(identity))).collect(),
-            identities: identities.iter().map(|id| (id.0, keys.place(family.quota_key(id)))).collect(),
-            looked_up,
+        let good = goods.filter(|_| asks).map(|identity| keys.place(good_key(identity))).collect();
+        let identities = identities.iter().map(|id| (id.0, keys.place(family.quota_key(id)))).collect();
+        let mut plan =
+            Self { fence: 0, family: 0, lease: None, others: SmallVec::new(), identities, good, looked_up };
+        match &how.spending {
+            Spending::Alone => {
+                plan.fence = keys.place(fence_key());
+                plan.family = keys.place(family.key);
+            }
+            Spending::OnLease => {
+                plan.lease = Some(keys.place(family.lease_key));
+                (plan.fence, plan.family) = (keys.len(), keys.len() + 1);
+            }
+            Spending::Leasing { holders, .. } => {
+                plan.lease = Some(keys.place(family.lease_key));
+                plan.family = keys.place(family.key);
+                let others = holders.iter().map(|id| keys.place(lease_key(&family.name, *id)));
+                plan.others = others.collect();
+                plan.fence = keys.len();
+            }
+        }
+        plan
+    }
+
+    /// The rows that are only looked at, in the order of their places.
+    pub(crate) fn watched(&self, family: &FamilyEntry, how: &How) -> SmallVec<[Key; 2]> {
+        match how.spending {
+            Spending::Alone => SmallVec::new(),
+            Spending::OnLease => SmallVec::from_slice(&[fence_key(), family.key]),
+            Spending::Leasing { .. } => SmallVec::from_slice(&[fence_key()]),
         }
     }
 
@@ -46,6 +102,7 @@ impl AdmissionPlan {
         &self,
         request: &Request,
         family: &FamilyEntry,
+        how: &How,
         view: &mut View<'_>,
     ) -> Result<Admitted, Stopped> {
         let fence = row(view, self.fence, Fence::decode)?.unwrap_or_default();
@@ -58,18 +115,63 @@ impl AdmissionPlan {
             standing: self.standing(request, view),
             identities: &identities,
         };
-        let now_ms = view.now_ms();
-        let admitted =
-            admission::admit(&family.rules, &fence, day.as_ref(), &ask, now_ms).map_err(|refused| {
-                let ends_at_ms = FamilyDay::on(day.as_ref(), now_ms).ends_at_ms();
-                Stopped::NotAdmitted { refused, now_ms, ends_at_ms }
-            })?;
-        view.put_lasting(self.family, encoded(|value| admitted.day.encode(value)));
-        let expires_at_ms = admitted.day.ends_at_ms().min(now_ms + LIFE_MS_MAX);
+        let rows = Rows { rules: &family.rules, fence: &fence, day: day.as_ref(), ask: &ask };
+        let admitted = match &how.spending {
+            Spending::Alone => {
+                let admitted = admission::admit(rows.rules, rows.fence, rows.day, rows.ask, view.now_ms());
+                let admitted = admitted.map_err(|refused| rows.refusal(refused, view.now_ms()))?;
+                view.put_lasting(self.family, encoded(|value| admitted.day.encode(value)));
+                admitted
+            }
+            Spending::OnLease => self.spend_lease(&rows, view)?,
+            Spending::Leasing { instance, .. } => self.take_lease(&rows, *instance, view)?,
+        };
+        let expires_at_ms = admitted.day.ends_at_ms().min(view.now_ms() + LIFE_MS_MAX);
         for ((_, place), quota) in self.identities.iter().zip(&admitted.quotas) {
             view.put_beside(*place, encoded(|value| quota.encode(value)), expires_at_ms);
         }
         Ok(admitted)
+    }
+
+    fn spend_lease(&self, rows: &Rows<'_>, view: &mut View<'_>) -> Result<Admitted, Stopped> {
+        let now_ms = view.now_ms();
+        let own = self.own_lease(view)?;
+        let spent =
+            admission::admit_on_lease(rows.rules, rows.fence, rows.day, own.as_ref(), rows.ask, now_ms);
+        let (lease, quotas) = spent.map_err(|not_leased| rows.not_leased(not_leased, None, now_ms))?;
+        let day = FamilyDay::on(rows.day, now_ms);
+        self.put_lease(&lease, &day, view);
+        let commands = rows.ask.commands;
+        Ok(Admitted { day, quotas, commands, warned: false, entered_reserve: false, exhausted: false })
+    }
+
+    fn take_lease(&self, rows: &Rows<'_>, instance: u64, view: &mut View<'_>) -> Result<Admitted, Stopped> {
+        let now_ms = view.now_ms();
+        let others = self.others.iter().map(|place| row(view, *place, Lease::decode));
+        let others = others.collect::<Result<SmallVec<[_; 4]>, Stopped>>()?;
+        let own = self.own_lease(view)?;
+        let leases = Leases { instance, own, others: Some(&others) };
+        let leased = admission::admit_and_lease(rows.rules, rows.fence, rows.day, &leases, rows.ask, now_ms);
+        let leased = leased.map_err(|not_leased| rows.not_leased(not_leased, Some(instance), now_ms))?;
+        let day = &leased.admitted.day;
+        view.put_lasting(self.family, encoded(|value| day.encode(value)));
+        self.put_lease(&leased.own, day, view);
+        for (place, lease) in self.others.iter().zip(&leased.others) {
+            let expires_at_ms = day.ends_at_ms().min(now_ms + LIFE_MS_MAX);
+            view.put_kept(*place, encoded(|value| lease.encode(value)), expires_at_ms);
+        }
+        Ok(leased.admitted)
+    }
+
+    fn own_lease(&self, view: &View<'_>) -> Result<Option<Lease>, Stopped> {
+        self.lease.map_or(Ok(None), |place| row(view, place, Lease::decode))
+    }
+
+    fn put_lease(&self, lease: &Lease, day: &FamilyDay, view: &mut View<'_>) {
+        let expires_at_ms = day.ends_at_ms().min(view.now_ms() + LIFE_MS_MAX);
+        if let Some(place) = self.lease {
+            view.put_kept(place, encoded(|value| lease.encode(value)), expires_at_ms);
+        }
     }
 
     /// Remembers who is good: whom the caller vouches for, and who was given an attempt back just now.
@@ -100,6 +202,32 @@ impl AdmissionPlan {
             Standing::Stranger
         } else {
             Standing::NotLookedUp
+        }
+    }
+}
+
+/// What every way of spending looks at.
+struct Rows<'a> {
+    rules: &'a FamilyRules,
+    fence: &'a Fence,
+    day: Option<&'a FamilyDay>,
+    ask: &'a Ask<'a>,
+}
+
+impl Rows<'_> {
+    fn refusal(&self, refused: Refused, now_ms: u64) -> Stopped {
+        Stopped::NotAdmitted { refused, now_ms, ends_at_ms: FamilyDay::on(self.day, now_ms).ends_at_ms() }
+    }
+
+    fn not_leased(&self, not_leased: NotLeased, instance: Option<u64>, now_ms: u64) -> Stopped {
+        match not_leased {
+            NotLeased::Refused(refused) => self.refusal(refused, now_ms),
+            NotLeased::FamilyNeeded | NotLeased::OthersNeeded => {
+                let holders = self.day.map(|day| day.holders.to_vec()).unwrap_or_default();
+                Stopped::FamilyNeeded {
+                    holders: holders.into_iter().filter(|id| Some(*id) != instance).collect(),
+                }
+            }
         }
     }
 }

@@ -17,6 +17,7 @@ use tidegate_protocol::{
 use tidegate_store::{Entry, Key, Value, View};
 
 use crate::{
+    admission::How,
     families::FamilyEntry,
     operation::{self, Fingerprint, RecordFault},
     plan::{Plan, StepPlan},
@@ -26,7 +27,7 @@ use crate::{
 pub(crate) const OPERATION_LIFE_MS: u64 = 180_000;
 
 /// Why a request was not executed; nothing of its steps was written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Stopped {
     /// Nobody was charged.
     NotAdmitted {
@@ -34,6 +35,11 @@ pub(crate) enum Stopped {
         now_ms: u64,
         /// When the family's day ends.
         ends_at_ms: u64,
+    },
+    /// The lease does not do: the family's own row is needed, and perhaps the leases of the other holders.
+    FamilyNeeded {
+        /// Who they are.
+        holders: Vec<u64>,
     },
     /// The operation is known with other commands.
     Conflict { step: usize },
@@ -46,6 +52,7 @@ pub(crate) enum Stopped {
 pub(crate) struct Inputs {
     pub(crate) request: Arc<Request>,
     pub(crate) family: Arc<FamilyEntry>,
+    pub(crate) how: How,
     pub(crate) plan: Plan,
     /// Ids for the receipts of reservations, in order.
     pub(crate) drawn: Vec<ReceiptId>,
@@ -62,9 +69,9 @@ pub(crate) struct Executed {
 /// Admits the request and runs every step of it. What was charged stays charged if it turns out to be in
 /// conflict with an earlier one: the store has done the work.
 pub(crate) fn execute(inputs: &Inputs, view: &mut View<'_>) -> Executed {
-    let Inputs { request, plan, family, .. } = inputs;
+    let Inputs { request, plan, family, how, .. } = inputs;
     let start = view.mark();
-    let admitted = match plan.admission.admit(request, family, view) {
+    let admitted = match plan.admission.admit(request, family, how, view) {
         Ok(admitted) => admitted,
         Err(stopped) => return Executed { outcome: Err(stopped), admitted: None },
     };

@@ -31,6 +31,10 @@ pub(crate) struct FamilyEntry {
     pub(crate) key: Key,
     /// Its last request was let in as a known-good one, so the next one's standing is looked up at once.
     pub(crate) looks_up_standing: AtomicBool,
+    /// Where this instance's lease of the budget is kept, on a store that instances share.
+    pub(crate) lease_key: Key,
+    /// The instance holds one, as far as it knows.
+    pub(crate) is_leased: AtomicBool,
     pub(crate) metrics: FamilyMetrics,
     /// When the denials of each axis were last told of, in ms since the epoch.
     denials_told_ms: [AtomicU64; Axis::COUNT],
@@ -43,9 +47,11 @@ const DENIALS_TOLD_EVERY_MS: u64 = 60_000;
 pub(crate) type Identity = (Axis, Digest);
 
 impl FamilyEntry {
-    pub(crate) fn new(name: Family, rules: FamilyRules, metrics: &Metrics) -> Self {
+    pub(crate) fn new(name: Family, rules: FamilyRules, instance: u64, metrics: &Metrics) -> Self {
         Self {
             key: Key::of(&[b"family", name.as_str().as_bytes()]),
+            lease_key: lease_key(&name, instance),
+            is_leased: AtomicBool::new(false),
             name,
             metrics: metrics.of_family(&name, rules.budget),
             rules,
@@ -100,6 +106,11 @@ pub(crate) fn identities(fairness: &Fairness) -> SmallVec<[Identity; 4]> {
 /// Where it is kept that an identity is known to be good.
 pub(crate) fn good_key((axis, digest): &Identity) -> Key {
     identity_key(*axis, digest, &[b"good"])
+}
+
+/// Where an instance's lease of a family's budget is kept.
+pub(crate) fn lease_key(family: &Family, instance: u64) -> Key {
+    Key::of(&[b"lease", family.as_str().as_bytes(), &instance.to_le_bytes()])
 }
 
 fn identity_key(axis: Axis, digest: &Digest, parts: &[&[u8]]) -> Key {

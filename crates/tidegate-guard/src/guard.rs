@@ -1,7 +1,12 @@
 //! The guard: a request goes in, it is admitted and its steps run in one update of the limit store, an answer
 //! comes out.
 
-use std::{collections::BTreeMap, fmt, sync::Arc, sync::atomic::Ordering};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    hash::{BuildHasher, RandomState},
+    sync::{Arc, atomic::Ordering},
+};
 
 use smallvec::SmallVec;
 use thiserror::Error;
@@ -14,10 +19,11 @@ use tidegate_protocol::{
     request::{BadRequest, Command, Request},
     response::{ErrorBody, ErrorCode, ErrorDetail, Response, StopReason},
 };
-use tidegate_store::{Key, LimitStore, LimitStoreExt, StoreError, clock::Clock};
+use tidegate_store::{Key, Keys, LimitStore, LimitStoreExt, StoreError, clock::Clock};
 
 use crate::{
     Metrics,
+    admission::{How, Spending},
     execute::{self, Executed, Inputs, Stopped},
     families::{Families, FamilyEntry, Identity, identities},
     operator::Operator,
@@ -32,6 +38,8 @@ pub struct Guard {
     clock: Arc<dyn Clock>,
     pub(crate) families: Arc<Families>,
     pub(crate) refusals: Arc<Refusals>,
+    /// Tells this guard from others on a store that they share.
+    instance: u64,
     metrics: Arc<Metrics>,
 }
 
@@ -120,14 +128,18 @@ impl Guard {
         options: GuardOptions,
         metrics: Arc<Metrics>,
     ) -> Self {
+        // An operator's reset on another instance has to be found out.
+        let memory_ms = if store.shared() { SHARED_MEMORY_MS } else { u64::MAX };
+        let instance = RandomState::new().hash_one(std::process::id());
         let families = options.families.into_iter();
         let families =
-            families.map(|(name, rules)| (name, Arc::new(FamilyEntry::new(name, rules, &metrics))));
+            families.map(|(name, rules)| (name, Arc::new(FamilyEntry::new(name, rules, instance, &metrics))));
         Self {
             store,
             clock,
             families: Arc::new(families.collect()),
-            refusals: Arc::new(Refusals::new(options.refusals_max)),
+            refusals: Arc::new(Refusals::new(options.refusals_max, memory_ms)),
+            instance,
             metrics,
         }
     }
@@ -159,27 +171,53 @@ impl Guard {
             .look(family.name, &identities, commands, now_ms)
             .map_err(|remembered| self.limited_by_memory(family, remembered, now_ms))?;
         let request = Arc::new(request);
-        let look_up = family.looks_up_standing.load(Ordering::Relaxed);
-        let mut outcome = self.update(&request, family, look_up).await?;
-        if let Err(Stopped::NotAdmitted { refused: Refused::StandingNeeded, .. }) = outcome.outcome {
-            family.looks_up_standing.store(true, Ordering::Relaxed);
-            outcome = self.update(&request, family, true).await?;
+        let mut how = self.first_way(family);
+        for _ in 0..TRIES_MAX {
+            let executed = self.update(&request, family, how.clone()).await?;
+            match executed.outcome {
+                Err(Stopped::NotAdmitted { refused: Refused::StandingNeeded, .. }) => {
+                    family.looks_up_standing.store(true, Ordering::Relaxed);
+                    how.look_up = true;
+                }
+                Err(Stopped::FamilyNeeded { holders }) => {
+                    how.spending = Spending::Leasing { instance: self.instance, holders };
+                }
+                _ => return self.conclude(executed, family, &identities, before),
+            }
         }
-        self.conclude(outcome, family, &identities, before)
+        tracing::error!(
+            kind = "leases-in-motion",
+            family = family.name.as_str(),
+            "no lease could be settled"
+        );
+        Err(Refusal::Unavailable)
+    }
+
+    /// How a request is most likely to be admitted, from what is known here.
+    fn first_way(&self, family: &FamilyEntry) -> How {
+        let spending = if !self.store.shared() {
+            Spending::Alone
+        } else if family.is_leased.load(Ordering::Relaxed) {
+            Spending::OnLease
+        } else {
+            Spending::Leasing { instance: self.instance, holders: Vec::new() }
+        };
+        How { look_up: family.looks_up_standing.load(Ordering::Relaxed), spending }
     }
 
     async fn update(
         &self,
         request: &Arc<Request>,
         family: &Arc<FamilyEntry>,
-        look_up: bool,
+        how: How,
     ) -> Result<Executed, Refusal> {
         let known = self.known_receipts(request).await?;
         let drawn = drawn_receipts(request)?;
-        let plan = Plan::of(request, &known, &drawn, family, look_up);
-        let keys = plan.keys.clone();
-        let inputs = Inputs { request: Arc::clone(request), family: Arc::clone(family), plan, drawn };
-        self.store.update(keys, move |view| execute::execute(&inputs, view)).await.map_err(unavailable)
+        let plan = Plan::of(request, &known, &drawn, family, &how);
+        let keys = Keys::from(plan.keys.clone()).watching(plan.watched.iter().copied());
+        let inputs = Inputs { request: Arc::clone(request), family: Arc::clone(family), how, plan, drawn };
+        let executed = self.store.update_watching(keys, move |view| execute::execute(&inputs, view)).await;
+        executed.map_err(unavailable)
     }
 
     /// Counts and tells what happened, once it is committed.
@@ -204,6 +242,8 @@ impl Guard {
                 tracing::error!(kind = "row-unreadable", "a row of the store can't be decoded");
                 Err(Refusal::Unavailable)
             }
+            // Tried again before.
+            Err(Stopped::FamilyNeeded { .. }) => Err(Refusal::Unavailable),
             Err(Stopped::NotAdmitted { refused, now_ms, ends_at_ms }) => {
                 let until_ms = ends_at_ms.saturating_sub(now_ms);
                 let stopped = |reason, retry_after_ms| {
@@ -216,7 +256,7 @@ impl Guard {
                     Refused::Exhausted => stopped(StopReason::BudgetExhausted, until_ms),
                     Refused::Limited { index, remaining } => {
                         let identity = identities[index];
-                        self.refusals.remember(before, family.name, identity, remaining, ends_at_ms);
+                        self.refusals.remember(before, family.name, identity, remaining, ends_at_ms, now_ms);
                         Self::limited(family, identity.0, until_ms, now_ms)
                     }
                     // It was looked up.
@@ -248,6 +288,7 @@ impl Guard {
     fn tell_of(&self, admitted: &Admitted, family: &FamilyEntry) {
         let (name, budget, used) = (family.name.as_str(), family.rules.budget, admitted.day.used);
         self.metrics.commands.inc_by(admitted.commands);
+        family.is_leased.store(admitted.day.holders.contains(&self.instance), Ordering::Relaxed);
         family.metrics.spent(used);
         if admitted.day.phase(&family.rules) == Phase::Open {
             family.looks_up_standing.store(false, Ordering::Relaxed);
@@ -344,6 +385,12 @@ fn draw_receipt() -> Result<ReceiptId, Refusal> {
     })?;
     Ok(ReceiptId::from_random(bytes))
 }
+
+/// How long a refusal is remembered where other instances may reset quotas.
+const SHARED_MEMORY_MS: u64 = 10_000;
+
+/// A lease, the family's row, standing, and the leases of holders that come and go meanwhile.
+const TRIES_MAX: usize = 12;
 
 /// How long the row of a probe stays.
 const PROBE_LIFE_MS: u64 = 60_000;

@@ -4,20 +4,23 @@
 //! what is there was done.
 
 mod audit;
+mod state;
 
-use tidegate_core::admission::{self, FamilyDay, Fence};
+use std::sync::LazyLock;
+
+use tidegate_core::admission::{FamilyDay, Fence};
 use tidegate_protocol::{
     control::{self, Action, Axis, FairnessReset, Forget, Resume, State, Stop},
     name::Family,
     request::BadRequest,
 };
-use tidegate_store::{Key, LimitStoreExt, View};
+use tidegate_store::{Key, Keys, LimitStoreExt, View};
 
 use self::audit::{Note, Ring};
 use crate::{
     Guard, Refusal,
     admission::{encoded, row},
-    families::Families,
+    families::{self, Families},
     guard::unavailable,
     plan,
 };
@@ -26,8 +29,11 @@ use crate::{
 #[derive(Debug, Clone, Copy)]
 pub struct Operator<'a>(&'a Guard);
 
+/// Where the fence is kept. Every request looks there.
+static FENCE: LazyLock<Key> = LazyLock::new(|| Key::of(&[b"fence"]));
+
 pub(crate) fn fence_key() -> Key {
-    Key::of(&[b"fence"])
+    *FENCE
 }
 
 impl<'a> Operator<'a> {
@@ -43,20 +49,19 @@ impl<'a> Operator<'a> {
         stop.validate()?;
         let note = Note { reason: stop.reason.clone(), ..Note::of(Action::Stop, from) };
         let reason = stop.reason.clone();
-        let state = self
-            .change(vec![note], move |rows, view| {
-                let fence = Fence { stopped: true, reason: reason.clone(), since_ms: view.now_ms() };
-                rows.put_fence(&fence, view);
-                Ok(())
-            })
-            .await?;
+        self.change(vec![note], move |rows, view| {
+            let fence = Fence { stopped: true, reason: reason.clone(), since_ms: view.now_ms() };
+            rows.put_fence(&fence, view);
+            Ok(())
+        })
+        .await?;
         tracing::warn!(
             kind = "fence-changed",
             stopped = true,
             reason = stop.reason,
             "stopped by an operator"
         );
-        Ok(state)
+        self.state().await
     }
 
     /// Takes the fence down and lets families go on: their stop and usage are cleared, quotas are kept.
@@ -71,19 +76,18 @@ impl<'a> Operator<'a> {
             let note = |family: &Family| Note { family: Some(*family), ..Note::of(Action::Resume, from) };
             resume.families.iter().map(note).collect()
         };
-        let state = self
-            .change(notes, move |rows, view| {
-                rows.put_fence(&Fence::default(), view);
-                for place in rows.families().filter(|place| named.is_empty() || named.contains(place)) {
-                    let day = rows.day(place, view)?;
-                    let resumed = FamilyDay::resumed(day.as_ref(), view.now_ms());
-                    rows.put_day(place, &resumed, view);
-                }
-                Ok(())
-            })
-            .await?;
+        self.change(notes, move |rows, view| {
+            rows.put_fence(&Fence::default(), view);
+            for place in rows.families().filter(|place| named.is_empty() || named.contains(place)) {
+                let day = rows.day(place, view)?;
+                let resumed = FamilyDay::resumed(day.as_ref(), view.now_ms());
+                rows.put_day(place, &resumed, view);
+            }
+            Ok(())
+        })
+        .await?;
         tracing::warn!(kind = "fence-changed", stopped = false, "resumed by an operator");
-        Ok(state)
+        self.state().await
     }
 
     /// How everything stands.
@@ -91,7 +95,24 @@ impl<'a> Operator<'a> {
     /// # Errors
     /// [`Refusal::Unavailable`].
     pub async fn state(self) -> Result<State, Refusal> {
-        self.change(Vec::new(), |_, _| Ok(())).await
+        let families = &self.0.families;
+        let mut leases: Vec<Holder> = Vec::new();
+        for _ in 0..TRIES_MAX {
+            let holders = leases.iter().filter_map(|(place, id)| {
+                families.keys().nth(*place).map(|family| families::lease_key(family, *id))
+            });
+            let keys = control_keys(families).chain(holders);
+            let keys = Keys::default().watching(keys);
+            let (known, families) = (leases, families.clone());
+            let look = move |view: &mut View<'_>| state::of(&families, &known, view);
+            match self.0.store.update_watching(keys, look).await.map_err(unavailable)? {
+                Ok(Ok(state)) => return Ok(state),
+                // What is leased is not spent, so the leases have to be looked at.
+                Ok(Err(holders)) => leases = holders,
+                Err(unreadable) => return Err(unreadable.into()),
+            }
+        }
+        Err(Refusal::Unavailable)
     }
 
     /// Clears the quotas of an identity, of an axis, or of a whole family.
@@ -148,48 +169,39 @@ impl<'a> Operator<'a> {
         Ring(&*self.0.store).newest(limit.min(control::AUDIT_LIMIT_MAX)).await
     }
 
-    async fn change<F>(self, notes: Vec<Note>, apply: F) -> Result<State, Refusal>
+    async fn change<F>(self, notes: Vec<Note>, apply: F) -> Result<(), Refusal>
     where
         F: Fn(&ControlRows, &mut View<'_>) -> Result<(), Unreadable> + Clone + Send + 'static,
     {
         self.change_with(Vec::new(), notes, apply).await
     }
 
-    /// One update over the fence, every family and `more`, with its notes in the audit; answers how everything
-    /// stands after it.
-    async fn change_with<F>(self, more: Vec<Key>, notes: Vec<Note>, apply: F) -> Result<State, Refusal>
+    /// One update over the fence, every family and `more`, with its notes in the audit.
+    async fn change_with<F>(self, more: Vec<Key>, notes: Vec<Note>, apply: F) -> Result<(), Refusal>
     where
         F: Fn(&ControlRows, &mut View<'_>) -> Result<(), Unreadable> + Clone + Send + 'static,
     {
         let ring = Ring(&*self.0.store);
         for _ in 0..TRIES_MAX {
-            let next = if notes.is_empty() { 0 } else { ring.next_number().await? };
+            let next = ring.next_number().await?;
             let rows = ControlRows { families: self.0.families.len(), more: more.len() };
-            let mut keys = vec![fence_key()];
-            keys.extend(self.0.families.values().map(|family| family.key));
-            keys.extend(&more);
-            keys.extend(audit::keys(next, notes.len()));
-            let (apply, notes, families) = (apply.clone(), notes.clone(), self.0.families.clone());
+            let keys = control_keys(&self.0.families).chain(more.iter().copied());
+            let keys = keys.chain(audit::keys(next, notes.len())).collect();
+            let (apply, notes) = (apply.clone(), notes.clone());
             let changed = self.0.store.update(keys, move |view| {
                 let start = view.mark();
-                let changed = apply(&rows, view)
-                    .and_then(|()| audit::write(&notes, next, rows.audit(), view))
-                    .and_then(
-                        |written| if written { rows.state(&families, view).map(Some) } else { Ok(None) },
-                    );
-                if !matches!(changed, Ok(Some(_))) {
+                let changed =
+                    apply(&rows, view).and_then(|()| audit::write(&notes, next, rows.audit(), view));
+                if !matches!(changed, Ok(true)) {
                     view.rollback(start);
                 }
                 changed
             });
             match changed.await.map_err(unavailable)? {
-                Ok(Some(state)) => return Ok(state),
+                Ok(true) => return Ok(()),
                 // Another operator wrote the next entry in between.
-                Ok(None) => {}
-                Err(Unreadable) => {
-                    tracing::error!(kind = "row-unreadable", "a row of the operator's can't be decoded");
-                    return Err(Refusal::Unavailable);
-                }
+                Ok(false) => {}
+                Err(unreadable) => return Err(unreadable.into()),
             }
         }
         Err(Refusal::Unavailable)
@@ -222,6 +234,21 @@ const TRIES_MAX: usize = 16;
 #[derive(Debug)]
 struct Unreadable;
 
+impl From<Unreadable> for Refusal {
+    fn from(_: Unreadable) -> Self {
+        tracing::error!(kind = "row-unreadable", "a row of the operator's can't be decoded");
+        Self::Unavailable
+    }
+}
+
+/// A holder of a lease: of which family, by place, and which instance.
+type Holder = (usize, u64);
+
+/// The fence and every family.
+fn control_keys(families: &Families) -> impl Iterator<Item = Key> {
+    std::iter::once(fence_key()).chain(families.values().map(|family| family.key))
+}
+
 /// Where the rows of an operator's update are among its keys.
 #[derive(Debug, Clone, Copy)]
 struct ControlRows {
@@ -241,7 +268,7 @@ impl ControlRows {
         first..first + self.more
     }
 
-    /// The head of the audit, if the update has notes; its entries follow.
+    /// The head of the audit; the entries follow.
     fn audit(&self) -> usize {
         1 + self.families + self.more
     }
@@ -256,35 +283,6 @@ impl ControlRows {
 
     fn put_day(&self, family: usize, day: &FamilyDay, view: &mut View<'_>) {
         view.put_lasting(1 + family, encoded(|value| day.encode(value)));
-    }
-
-    fn state(&self, families: &Families, view: &View<'_>) -> Result<State, Unreadable> {
-        let now_ms = view.now_ms();
-        let fence = row(view, Self::FENCE, Fence::decode).map_err(|_| Unreadable)?.unwrap_or_default();
-        let families = families.values().enumerate().map(|(place, family)| {
-            let day = FamilyDay::on(self.day(place, view)?.as_ref(), now_ms);
-            let rules = &family.rules;
-            let left = if day.stopped { 0 } else { rules.budget.saturating_sub(day.used) };
-            let state = control::FamilyState {
-                budget: rules.budget,
-                used: day.used,
-                open_remaining: left.saturating_sub(rules.reserve()),
-                reserve_remaining: left.min(rules.reserve()),
-                state: day.phase(rules),
-                warned: day.warned,
-            };
-            Ok((family.name, state))
-        });
-        Ok(State {
-            now_ms,
-            next_reset_ms: admission::DAY_MS - now_ms % admission::DAY_MS,
-            fence: control::Fence {
-                stopped: fence.stopped,
-                reason: fence.reason,
-                since_ms: (fence.since_ms > 0).then_some(fence.since_ms),
-            },
-            families: families.collect::<Result<_, _>>()?,
-        })
     }
 }
 

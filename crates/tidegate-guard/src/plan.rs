@@ -10,12 +10,17 @@ use tidegate_protocol::{
 };
 use tidegate_store::{Group, Key, Member, Scope, VALUE_BYTES_MAX as ROW_BYTES_MAX};
 
-use crate::{admission::AdmissionPlan, families::FamilyEntry};
+use crate::{
+    admission::{AdmissionPlan, How},
+    families::FamilyEntry,
+};
 
 /// The rows of a request: every key once, and where each step finds its own.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) keys: Vec<Key>,
+    /// Rows that are only looked at; their places come after those of `keys`.
+    pub(crate) watched: SmallVec<[Key; 2]>,
     pub(crate) steps: SmallVec<[StepPlan; 2]>,
     pub(crate) admission: AdmissionPlan,
 }
@@ -39,13 +44,13 @@ pub(crate) struct KnownReceipt {
 
 impl Plan {
     /// The plan of `request`. `known` are the receipts that its refunds name, `drawn` the ids for those that
-    /// its reservations may give out, each in order. `look_up`: the standing of its caller matters.
+    /// its reservations may give out, each in order. `how` it is to be admitted.
     pub(crate) fn of(
         request: &Request,
         known: &[KnownReceipt],
         drawn: &[ReceiptId],
         family: &FamilyEntry,
-        look_up: bool,
+        how: &How,
     ) -> Self {
         let mut keys = Keys::default();
         let (mut known, mut drawn) = (known.iter(), drawn.iter());
@@ -74,8 +79,9 @@ impl Plan {
             StepPlan { record, commands }
         });
         let steps = steps.collect();
-        let admission = AdmissionPlan::of(request, family, look_up, &mut keys);
-        Self { keys: keys.0, steps, admission }
+        let admission = AdmissionPlan::of(request, family, how, &mut keys);
+        let watched = admission.watched(family, how);
+        Self { keys: keys.0, watched, steps, admission }
     }
 }
 
@@ -187,6 +193,10 @@ impl<'a> Rows<'a> {
 pub(crate) struct Keys(Vec<Key>);
 
 impl Keys {
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     pub(crate) fn place(&mut self, key: Key) -> usize {
         // A request names few rows, and nearly always distinct ones: looking along them is the fastest.
         self.0.iter().position(|known| *known == key).unwrap_or_else(|| {

@@ -19,6 +19,8 @@ type Who = (Family, Axis, Digest);
 #[derive(Debug)]
 pub(crate) struct Refusals {
     capacity: usize,
+    /// For how long a refusal is remembered at most.
+    life_ms: u64,
     /// How many are remembered, so that nobody takes the lock while there is none.
     count: AtomicUsize,
     /// Counts the resets, so that what was decided before one is not remembered after it. Moves under the lock.
@@ -39,6 +41,8 @@ struct Known {
     remaining: u64,
     /// The end of the UTC day, in ms since the epoch.
     until_ms: u64,
+    /// When it is looked up again.
+    known_until_ms: u64,
 }
 
 /// A point in time to remember from; see [`Refusals::remember`].
@@ -55,9 +59,15 @@ pub(crate) struct Remembered {
 }
 
 impl Refusals {
-    /// A memory of `capacity` identities; 0: none.
-    pub(crate) fn new(capacity: usize) -> Self {
-        Self { capacity, count: AtomicUsize::new(0), resets: AtomicU64::new(0), memory: Mutex::default() }
+    /// A memory of `capacity` identities, 0: none, for `life_ms` at most.
+    pub(crate) fn new(capacity: usize, life_ms: u64) -> Self {
+        Self {
+            capacity,
+            life_ms,
+            count: AtomicUsize::new(0),
+            resets: AtomicU64::new(0),
+            memory: Mutex::default(),
+        }
     }
 
     /// Whether one of `identities` is known to have less left than `commands`. If not, says from which point
@@ -76,7 +86,9 @@ impl Refusals {
         let memory = self.memory.lock();
         for (axis, digest) in identities {
             let known = memory.known.get(&(family, *axis, *digest));
-            if let Some(known) = known.filter(|known| known.until_ms > now_ms && known.remaining < commands) {
+            if let Some(known) =
+                known.filter(|known| known.known_until_ms > now_ms && known.remaining < commands)
+            {
                 return Err(Remembered { axis: *axis, until_ms: known.until_ms });
             }
         }
@@ -91,6 +103,7 @@ impl Refusals {
         identity: Identity,
         remaining: u64,
         until_ms: u64,
+        now_ms: u64,
     ) {
         let mut memory = self.memory.lock();
         // What was decided before a reset may be wrong after it.
@@ -98,7 +111,8 @@ impl Refusals {
             return;
         }
         let who = (family, identity.0, identity.1);
-        let known = Known { remaining, until_ms };
+        let known_until_ms = until_ms.min(now_ms.saturating_add(self.life_ms));
+        let known = Known { remaining, until_ms, known_until_ms };
         if memory.known.insert(who, known).is_none() {
             if memory.order.len() == self.capacity
                 && let Some(oldest) = memory.order.pop_front()
@@ -133,7 +147,7 @@ mod tests {
 
     fn remember(refusals: &Refusals, number: usize, remaining: u64) {
         let before = refusals.look(family(), &[], 1, 0).unwrap();
-        refusals.remember(before, family(), source(number), remaining, 100);
+        refusals.remember(before, family(), source(number), remaining, 100, 0);
     }
 
     fn is_refused(refusals: &Refusals, number: usize, commands: u64, now_ms: u64) -> bool {
@@ -142,7 +156,7 @@ mod tests {
 
     #[test]
     fn an_identity_is_refused_what_it_has_not_left_until_the_day_ends() {
-        let refusals = Refusals::new(10);
+        let refusals = Refusals::new(10, u64::MAX);
         remember(&refusals, 1, 2);
         let table =
             [(1, 2, 0, false), (1, 3, 0, true), (1, 3, 99, true), (1, 3, 100, false), (2, 3, 0, false)];
@@ -161,23 +175,23 @@ mod tests {
 
     #[test]
     fn the_last_ones_are_remembered_up_to_the_bound() {
-        let refusals = Refusals::new(10);
+        let refusals = Refusals::new(10, u64::MAX);
         (0..25).for_each(|number| remember(&refusals, number, 0));
         remember(&refusals, 24, 0);
         let known: Vec<usize> = (0..25).filter(|number| is_refused(&refusals, *number, 1, 0)).collect();
         assert_eq!(known, (15..25).collect::<Vec<_>>());
         assert_eq!(refusals.memory.lock().known.len(), 10);
-        let none = Refusals::new(0);
+        let none = Refusals::new(0, u64::MAX);
         remember(&none, 1, 0);
         assert!(!is_refused(&none, 1, 1, 0));
     }
 
     #[test]
     fn what_was_decided_before_a_reset_is_not_remembered_after_it() {
-        let refusals = Refusals::new(10);
+        let refusals = Refusals::new(10, u64::MAX);
         let before = refusals.look(family(), &[], 1, 0).unwrap();
         refusals.clear();
-        refusals.remember(before, family(), source(1), 0, 100);
+        refusals.remember(before, family(), source(1), 0, 100, 0);
         assert!(!is_refused(&refusals, 1, 1, 0));
     }
 }

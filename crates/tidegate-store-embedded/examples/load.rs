@@ -90,7 +90,7 @@ fn options_of_driver() -> DriverOptions {
 async fn fill(store: &Driver<EmbeddedBackend>, keys: u64) -> Result<(), Box<dyn Error>> {
     let mut tasks = tokio::task::JoinSet::new();
     for start in (0..keys).step_by(100) {
-        let names = (start..keys.min(start + 100)).map(row).collect();
+        let names: Vec<_> = (start..keys.min(start + 100)).map(row).collect();
         let store = store.clone();
         tasks.spawn(async move {
             let write = |view: &mut tidegate_store::View<'_>| {

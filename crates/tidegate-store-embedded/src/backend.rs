@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tidegate_store::{Backend, BackendError, Change, Key, Loaded, Scope};
+use tidegate_store::{Backend, BackendError, Change, Key, Loaded, Scope, Swept};
 
 use crate::{
     OpenError, Options, Settled, Stats, Upkeep, engine::Engine, error::disk_error, recovery::Checksums,
@@ -102,7 +102,7 @@ impl Backend for EmbeddedBackend {
         self.engine.keys_in(scope, keys_max)
     }
 
-    async fn sweep(&self, rows_max: usize) -> Result<usize, BackendError> {
+    async fn sweep(&self, rows_max: usize) -> Result<Swept, BackendError> {
         self.engine.sweep(rows_max)
     }
 

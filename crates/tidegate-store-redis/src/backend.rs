@@ -7,7 +7,7 @@ use std::{
 };
 
 use redis::cmd;
-use tidegate_store::{Backend, BackendError, Change, Key, Loaded, NewState, Scope};
+use tidegate_store::{Backend, BackendError, Change, Key, Loaded, NewState, Scope, Swept};
 
 use crate::{
     link::{Effect, Link},
@@ -183,7 +183,7 @@ impl Backend for RedisBackend {
         }
     }
 
-    async fn sweep(&self, rows_max: usize) -> Result<usize, BackendError> {
+    async fn sweep(&self, rows_max: usize) -> Result<Swept, BackendError> {
         let mut removed = 0;
         for id in self.secrets().await? {
             while removed < rows_max {
@@ -193,7 +193,7 @@ impl Backend for RedisBackend {
                 }
             }
         }
-        Ok(removed)
+        Ok(Swept::up_to(rows_max, removed))
     }
 
     async fn count(&self) -> Result<u64, BackendError> {

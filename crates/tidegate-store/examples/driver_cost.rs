@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use tidegate_store::{
     Backend, BackendError, Change, Driver, DriverOptions, Key, LimitStoreExt, Loaded, MemoryBackend, Scope,
-    clock::SystemClock,
+    Swept, clock::SystemClock,
 };
 use tokio::time::Instant;
 
@@ -39,8 +39,8 @@ impl Backend for Nothing {
         Ok(Vec::new())
     }
 
-    async fn sweep(&self, _: usize) -> Result<usize, BackendError> {
-        Ok(0)
+    async fn sweep(&self, _: usize) -> Result<Swept, BackendError> {
+        Ok(Swept { removed: 0, complete: true })
     }
 
     async fn count(&self) -> Result<u64, BackendError> {

@@ -26,6 +26,17 @@ pub trait Backend: Send + Sync + 'static {
     /// and reads the store's clock. Rows at or past their expiry may be given or left out.
     fn load(&self, keys: &[Key]) -> impl Future<Output = Result<Loaded<Self::Batch>, BackendError>> + Send;
 
+    /// [`Backend::load`] that knows which of `keys` this batch only reads: others may read them too meanwhile,
+    /// but not change them. Where that makes no difference, it is the same.
+    fn load_watching(
+        &self,
+        keys: &[Key],
+        watched: &[bool],
+    ) -> impl Future<Output = Result<Loaded<Self::Batch>, BackendError>> + Send {
+        let _ = watched;
+        self.load(keys)
+    }
+
     /// Writes all `changes` or none, and ends the batch. Answers once every later load sees them. `changes` may
     /// be empty; a batch that only read settles like any other.
     fn commit(
@@ -42,8 +53,8 @@ pub trait Backend: Send + Sync + 'static {
         keys_max: usize,
     ) -> impl Future<Output = Result<Vec<Key>, BackendError>> + Send;
 
-    /// Removes up to `rows_max` expired rows; answers how many. Fewer than `rows_max` means that none is left.
-    fn sweep(&self, rows_max: usize) -> impl Future<Output = Result<usize, BackendError>> + Send;
+    /// Does a step of a sweep, so short that a batch may wait for it: removes up to `rows_max` expired rows.
+    fn sweep(&self, rows_max: usize) -> impl Future<Output = Result<Swept, BackendError>> + Send;
 
     /// How many rows the store holds of the current secret; expired ones that still take up room may count.
     fn count(&self) -> impl Future<Output = Result<u64, BackendError>> + Send;
@@ -62,6 +73,10 @@ impl<B: Backend> Backend for Arc<B> {
         B::load(self, keys).await
     }
 
+    async fn load_watching(&self, keys: &[Key], watched: &[bool]) -> Result<Loaded<B::Batch>, BackendError> {
+        B::load_watching(self, keys, watched).await
+    }
+
     async fn commit(&self, batch: B::Batch, changes: Vec<Change>) -> Result<B::Settled, BackendError> {
         B::commit(self, batch, changes).await
     }
@@ -70,7 +85,7 @@ impl<B: Backend> Backend for Arc<B> {
         B::keys_in(self, scope, keys_max).await
     }
 
-    async fn sweep(&self, rows_max: usize) -> Result<usize, BackendError> {
+    async fn sweep(&self, rows_max: usize) -> Result<Swept, BackendError> {
         B::sweep(self, rows_max).await
     }
 
@@ -90,6 +105,23 @@ pub struct Loaded<B> {
     pub rows_held: Option<u64>,
     /// Handed back to [`Backend::commit`].
     pub batch: B,
+}
+
+/// What a step of a sweep came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Swept {
+    /// How many rows it removed.
+    pub removed: usize,
+    /// Whether no row was left that had expired when it began.
+    pub complete: bool,
+}
+
+impl Swept {
+    /// A step that removes as many as it may, unless fewer are left.
+    #[must_use]
+    pub const fn up_to(rows_max: usize, removed: usize) -> Self {
+        Self { removed, complete: removed < rows_max }
+    }
 }
 
 /// One row as it shall be.

@@ -18,7 +18,7 @@ pub trait LimitStore: Send + Sync + 'static {
     /// Atomically: reads the live entries of `keys`, runs `job` on them, writes what it changed, with no
     /// other update to those keys in between. Hands the job back once its effect is as durable as the
     /// store was told to make it. [`LimitStoreExt::update`] is the convenient form.
-    fn run(&self, keys: Vec<Key>, job: Box<dyn Job>) -> BoxFuture<'_, Result<Box<dyn Job>, StoreError>>;
+    fn run(&self, keys: Keys, job: Box<dyn Job>) -> BoxFuture<'_, Result<Box<dyn Job>, StoreError>>;
 
     /// The live entries of `keys`, judged on the store's clock.
     fn read(&self, keys: Vec<Key>) -> BoxFuture<'_, Result<Vec<Option<Entry>>, StoreError>>;
@@ -30,6 +30,31 @@ pub trait LimitStore: Send + Sync + 'static {
 
     /// Removes expired entries in bounded batches; answers how many went.
     fn sweep(&self) -> BoxFuture<'_, Result<u64, StoreError>>;
+}
+
+/// The keys of an update, in the order in which its view has them.
+#[derive(Debug, Clone, Default)]
+pub struct Keys {
+    pub(crate) all: Vec<Key>,
+    pub(crate) watched: usize,
+}
+
+impl Keys {
+    /// With `more` keys whose entries are read and never written. Nobody changes them during the update either,
+    /// but instances of a shared store that only watch them don't wait for each other.
+    #[must_use]
+    pub fn watching(mut self, more: impl IntoIterator<Item = Key>) -> Self {
+        let before = self.all.len();
+        self.all.extend(more);
+        self.watched += self.all.len() - before;
+        self
+    }
+}
+
+impl From<Vec<Key>> for Keys {
+    fn from(all: Vec<Key>) -> Self {
+        Self { all, watched: 0 }
+    }
 }
 
 /// A decision over rows: synchronous and pure, since it may run more than once.
@@ -50,6 +75,22 @@ pub trait LimitStoreExt: LimitStore {
     /// [`StoreError::Invalid`]: something is out of bounds; nothing was written.
     /// [`StoreError::Unavailable`]: no answer in time; the update may or may not have happened.
     fn update<R, F>(&self, keys: Vec<Key>, apply: F) -> impl Future<Output = Result<R, StoreError>> + Send
+    where
+        R: Send + 'static,
+        F: FnMut(&mut View<'_>) -> R + Send + 'static,
+    {
+        self.update_watching(keys.into(), apply)
+    }
+
+    /// [`LimitStoreExt::update`] of which some keys are only watched.
+    ///
+    /// # Errors
+    /// As there; and [`crate::Invalid::Watched`] if one of them is written.
+    fn update_watching<R, F>(
+        &self,
+        keys: Keys,
+        apply: F,
+    ) -> impl Future<Output = Result<R, StoreError>> + Send
     where
         R: Send + 'static,
         F: FnMut(&mut View<'_>) -> R + Send + 'static,

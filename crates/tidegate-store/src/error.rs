@@ -46,6 +46,12 @@ pub enum Invalid {
         /// How many there were.
         keys: usize,
     },
+    /// A row was written that is only watched; see [`crate::Keys::watching`].
+    #[error("keys[{index}] is only watched")]
+    Watched {
+        /// The place of its key.
+        index: usize,
+    },
     /// A value larger than [`crate::VALUE_BYTES_MAX`].
     #[error("the value for keys[{index}] has {bytes} bytes; at most {} are kept", crate::VALUE_BYTES_MAX)]
     ValueTooLarge {

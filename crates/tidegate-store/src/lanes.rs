@@ -12,8 +12,8 @@ use tokio::{
 };
 
 use crate::{
-    Backend, BackendError, Change, Driver, DriverOptions, DriverStats, Entry, Job, Key, LimitStore, Loaded,
-    Scope, StoreError, contract::BoxFuture,
+    Backend, BackendError, Change, Driver, DriverOptions, DriverStats, Entry, Job, Key, Keys, LimitStore,
+    Loaded, Scope, StoreError, Swept, contract::BoxFuture,
 };
 
 /// A limit store over a backend of this process, with one driver a thread.
@@ -94,7 +94,7 @@ impl<B: Backend> LimitStore for Lanes<B> {
         self.here().shared()
     }
 
-    fn run(&self, keys: Vec<Key>, job: Box<dyn Job>) -> BoxFuture<'_, Result<Box<dyn Job>, StoreError>> {
+    fn run(&self, keys: Keys, job: Box<dyn Job>) -> BoxFuture<'_, Result<Box<dyn Job>, StoreError>> {
         self.here().run(keys, job)
     }
 
@@ -135,6 +135,16 @@ impl<B: Backend> Backend for Turns<B> {
         Ok(Loaded { now_ms, rows, rows_held, batch: (batch, turn) })
     }
 
+    async fn load_watching(
+        &self,
+        keys: &[Key],
+        watched: &[bool],
+    ) -> Result<Loaded<Self::Batch>, BackendError> {
+        let turn = Arc::clone(&self.turn).lock_owned().await;
+        let Loaded { now_ms, rows, rows_held, batch } = self.backend.load_watching(keys, watched).await?;
+        Ok(Loaded { now_ms, rows, rows_held, batch: (batch, turn) })
+    }
+
     async fn commit(
         &self,
         (batch, turn): Self::Batch,
@@ -149,7 +159,7 @@ impl<B: Backend> Backend for Turns<B> {
         self.backend.keys_in(scope, keys_max).await
     }
 
-    async fn sweep(&self, rows_max: usize) -> Result<usize, BackendError> {
+    async fn sweep(&self, rows_max: usize) -> Result<Swept, BackendError> {
         let _turn = self.turn.lock().await;
         self.backend.sweep(rows_max).await
     }

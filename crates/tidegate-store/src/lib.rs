@@ -14,8 +14,8 @@ mod memory;
 pub mod testing;
 mod view;
 
-pub use backend::{Backend, BackendError, Change, Loaded, NewState};
-pub use contract::{BoxFuture, Job, LimitStore, LimitStoreExt};
+pub use backend::{Backend, BackendError, Change, Loaded, NewState, Swept};
+pub use contract::{BoxFuture, Job, Keys, LimitStore, LimitStoreExt};
 pub use driver::{Alerts, BATCH_SIZES, Driver, DriverOptions, DriverStats};
 pub use error::{Invalid, StoreError, Unavailable};
 pub use lanes::Lanes;

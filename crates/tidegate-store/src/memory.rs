@@ -11,7 +11,7 @@ use std::{
 use hashbrown::HashTable;
 use parking_lot::Mutex;
 
-use crate::{Backend, BackendError, Change, Entry, Key, Loaded, NewState, Scope, clock::Clock};
+use crate::{Backend, BackendError, Change, Entry, Key, Loaded, NewState, Scope, Swept, clock::Clock};
 
 /// Rows in a hash table, on a clock of the process. [`crate::Driver`] bounds how many. A sweep costs nothing
 /// for rows that live on untouched, so it may well run every second.
@@ -81,8 +81,9 @@ impl Backend for MemoryBackend {
         Ok(live.map(|row| row.key).take(keys_max).collect())
     }
 
-    async fn sweep(&self, rows_max: usize) -> Result<usize, BackendError> {
-        Ok(self.table.lock().sweep(self.clock.now_ms(), rows_max))
+    async fn sweep(&self, rows_max: usize) -> Result<Swept, BackendError> {
+        let removed = self.table.lock().sweep(self.clock.now_ms(), rows_max);
+        Ok(Swept::up_to(rows_max, removed))
     }
 
     async fn count(&self) -> Result<u64, BackendError> {

@@ -26,11 +26,30 @@ pub struct View<'a> {
     rows: &'a mut [Row],
     /// Which of `rows` is the n-th key's.
     places: &'a [u32],
+    /// The first of the keys that are only watched.
+    watched_from: usize,
     undo: Vec<Undo>,
-    growth: i64,
-    /// The part of `growth` that was written with [`View::put_beside`].
-    growth_beside: i64,
+    growth: Growth,
     fault: Option<Invalid>,
+}
+
+/// How many live rows an update adds (positive) or removes (negative), by how they were written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Growth {
+    /// With [`View::put`], and all that was deleted.
+    pub(crate) own: i64,
+    /// With [`View::put_beside`].
+    pub(crate) beside: i64,
+    /// With [`View::put_kept`].
+    pub(crate) kept: i64,
+}
+
+/// Which part of the growth a write belongs to.
+#[derive(Debug, Clone, Copy)]
+enum Part {
+    Own,
+    Beside,
+    Kept,
 }
 
 /// A point of an update to go back to; see [`View::mark`].
@@ -52,14 +71,21 @@ pub(crate) struct Undo {
     place: u32,
     entry: Option<Entry>,
     changed: bool,
-    growth_beside: i64,
+    part: Part,
 }
 
 impl<'a> View<'a> {
     /// A view of the rows at `places`. `undo` is an empty vector whose room is used; [`View::end`] gives it
     /// back.
-    pub(crate) fn new(now_ms: u64, rows: &'a mut [Row], places: &'a [u32], undo: Vec<Undo>) -> Self {
-        Self { now_ms, rows, places, undo, growth: 0, growth_beside: 0, fault: None }
+    pub(crate) fn new(
+        now_ms: u64,
+        rows: &'a mut [Row],
+        places: &'a [u32],
+        watched: usize,
+        undo: Vec<Undo>,
+    ) -> Self {
+        let watched_from = places.len() - watched;
+        Self { now_ms, rows, places, watched_from, undo, growth: Growth::default(), fault: None }
     }
 
     /// The store's clock, in ms since the epoch.
@@ -82,7 +108,7 @@ impl<'a> View<'a> {
     /// Writes the row of the `index`-th key. A value or an expiry out of bounds makes the whole update
     /// [`Invalid`], and nothing of it is written.
     pub fn put(&mut self, index: usize, value: impl Into<Value>, expires_at_ms: u64) {
-        self.write(index, value.into(), expires_at_ms, false);
+        self.write(index, value.into(), expires_at_ms, Part::Own);
     }
 
     /// Writes a row that only goes with a change to others, such as the record of an operation.
@@ -90,30 +116,39 @@ impl<'a> View<'a> {
     /// A store that is full of live entries still takes such rows, as many again as its bound: without them
     /// the keys that it holds could not go on counting.
     pub fn put_beside(&mut self, index: usize, value: impl Into<Value>, expires_at_ms: u64) {
-        self.write(index, value.into(), expires_at_ms, true);
+        self.write(index, value.into(), expires_at_ms, Part::Beside);
     }
 
-    /// Writes a row that stays until it is written again or deleted. For the few rows of a store's own keeping,
-    /// whose names nobody outside can choose: a store that is full still takes them.
+    /// Writes one of the few rows of a store's own keeping, whose names nobody outside can choose: however full
+    /// the store is, it takes them. Whoever writes them bounds how many there are.
+    pub fn put_kept(&mut self, index: usize, value: impl Into<Value>, expires_at_ms: u64) {
+        self.write(index, value.into(), expires_at_ms, Part::Kept);
+    }
+
+    /// [`View::put_kept`] for a row that stays until it is written again or deleted.
     pub fn put_lasting(&mut self, index: usize, value: impl Into<Value>) {
-        self.write(index, value.into(), LASTING_MS, true);
+        self.put_kept(index, value, LASTING_MS);
     }
 
-    fn write(&mut self, index: usize, value: Value, expires_at_ms: u64, beside: bool) {
+    fn write(&mut self, index: usize, value: Value, expires_at_ms: u64, part: Part) {
         let lasting = expires_at_ms == LASTING_MS;
-        if value.len() > VALUE_BYTES_MAX {
+        if index >= self.watched_from {
+            self.fault.get_or_insert(Invalid::Watched { index });
+        } else if value.len() > VALUE_BYTES_MAX {
             self.fault.get_or_insert(Invalid::ValueTooLarge { index, bytes: value.len() });
         } else if expires_at_ms <= self.now_ms || (expires_at_ms - self.now_ms > LIFE_MS_MAX && !lasting) {
             self.fault.get_or_insert(Invalid::ExpiryOutOfRange { index });
         } else {
-            self.replace(index, Some(Entry { value, expires_at_ms }), beside);
+            self.replace(index, Some(Entry { value, expires_at_ms }), part);
         }
     }
 
     /// Removes the row of the `index`-th key.
     pub fn delete(&mut self, index: usize) {
-        if self.entry(index).is_some() {
-            self.replace(index, None, false);
+        if index >= self.watched_from {
+            self.fault.get_or_insert(Invalid::Watched { index });
+        } else if self.entry(index).is_some() {
+            self.replace(index, None, Part::Own);
         }
     }
 
@@ -128,8 +163,7 @@ impl<'a> View<'a> {
         while self.undo.len() > mark.0 {
             let undo = self.undo.pop().expect("the loop's condition says that one is left");
             let row = &mut self.rows[undo.place as usize];
-            self.growth += live(undo.entry.as_ref(), self.now_ms) - live(row.entry.as_ref(), self.now_ms);
-            self.growth_beside -= undo.growth_beside;
+            self.growth.add(undo.part, row.entry.as_ref(), undo.entry.as_ref(), self.now_ms);
             row.entry = undo.entry;
             row.changed = undo.changed;
         }
@@ -150,14 +184,9 @@ impl<'a> View<'a> {
         self.fault
     }
 
-    /// How many live rows this update adds (positive) or removes (negative).
-    pub(crate) fn growth(&self) -> i64 {
+    /// How many live rows this update adds and removes.
+    pub(crate) fn growth(&self) -> Growth {
         self.growth
-    }
-
-    /// How many of those only go with a change to others.
-    pub(crate) fn growth_beside(&self) -> i64 {
-        self.growth_beside
     }
 
     /// Ends the update; what it has written stays.
@@ -166,20 +195,33 @@ impl<'a> View<'a> {
         self.undo
     }
 
-    fn replace(&mut self, index: usize, entry: Option<Entry>, beside: bool) {
+    fn replace(&mut self, index: usize, entry: Option<Entry>, part: Part) {
         let place = self.places[index];
         let row = &mut self.rows[place as usize];
-        let growth = live(entry.as_ref(), self.now_ms) - live(row.entry.as_ref(), self.now_ms);
-        let growth_beside = if beside { growth } else { 0 };
-        self.growth += growth;
-        self.growth_beside += growth_beside;
+        self.growth.add(part, row.entry.as_ref(), entry.as_ref(), self.now_ms);
         let before = std::mem::replace(&mut row.entry, entry);
         let changed = std::mem::replace(&mut row.changed, true);
-        self.undo.push(Undo { place, entry: before, changed, growth_beside });
+        self.undo.push(Undo { place, entry: before, changed, part });
     }
 
     fn entry(&self, index: usize) -> Option<&Entry> {
         self.rows[self.places[index] as usize].entry.as_ref()
+    }
+}
+
+impl Growth {
+    /// Of all rows.
+    pub(crate) fn total(self) -> i64 {
+        self.own + self.beside + self.kept
+    }
+
+    fn add(&mut self, part: Part, before: Option<&Entry>, after: Option<&Entry>, now_ms: u64) {
+        let part = match part {
+            Part::Own => &mut self.own,
+            Part::Beside => &mut self.beside,
+            Part::Kept => &mut self.kept,
+        };
+        *part += live(after, now_ms) - live(before, now_ms);
     }
 }
 
@@ -246,7 +288,7 @@ mod tests {
         ];
         for (what, stored, write, change) in table {
             let mut rows = [Row::loaded(stored)];
-            write(&mut View::new(NOW_MS, &mut rows, &[0], Vec::new()));
+            write(&mut View::new(NOW_MS, &mut rows, &[0], 0, Vec::new()));
             let [row] = rows;
             assert_eq!(row.into_change(), change, "{what}");
         }
@@ -255,7 +297,7 @@ mod tests {
     #[test]
     fn the_first_fault_is_told_and_changes_nothing() {
         let mut rows = [Row::loaded(None), Row::loaded(None)];
-        let mut view = View::new(NOW_MS, &mut rows, &[1, 0], Vec::new());
+        let mut view = View::new(NOW_MS, &mut rows, &[1, 0], 0, Vec::new());
         view.put(1, [1].as_slice(), NOW_MS);
         view.put(0, vec![0; VALUE_BYTES_MAX + 1], NOW_MS + 1);
         assert_eq!(view.fault(), Some(Invalid::ExpiryOutOfRange { index: 1 }));
@@ -265,6 +307,8 @@ mod tests {
     #[derive(Debug, Clone)]
     enum Write {
         Put(usize, u8),
+        PutBeside(usize, u8),
+        PutKept(usize, u8),
         Delete(usize),
         Mark,
         Rollback,
@@ -273,6 +317,8 @@ mod tests {
     fn write() -> impl Strategy<Value = Write> {
         prop_oneof![
             4 => (0..4_usize, any::<u8>()).prop_map(|(index, byte)| Write::Put(index, byte)),
+            2 => (0..4_usize, any::<u8>()).prop_map(|(index, byte)| Write::PutBeside(index, byte)),
+            2 => (0..4_usize, any::<u8>()).prop_map(|(index, byte)| Write::PutKept(index, byte)),
             3 => (0..4_usize).prop_map(Write::Delete),
             2 => Just(Write::Mark),
             2 => Just(Write::Rollback),
@@ -287,13 +333,15 @@ mod tests {
         ) {
             let stored: Vec<_> = stored.iter().map(|row| row.map(|(byte, at)| entry(byte, at))).collect();
             let mut rows: Vec<_> = stored.iter().cloned().map(Row::loaded).collect();
-            let mut view = View::new(NOW_MS, &mut rows, &[2, 0, 3, 1], Vec::new());
+            let mut view = View::new(NOW_MS, &mut rows, &[2, 0, 3, 1], 0, Vec::new());
             let seen = |view: &View<'_>| -> Vec<_> { (0..4).map(|index| view.get(index).cloned()).collect() };
             let before = seen(&view);
             let mut marks = vec![(view.mark(), before.clone())];
             for write in writes {
                 match write {
                     Write::Put(index, byte) => view.put(index, [byte].as_slice(), NOW_MS + 5),
+                    Write::PutBeside(index, byte) => view.put_beside(index, [byte].as_slice(), NOW_MS + 5),
+                    Write::PutKept(index, byte) => view.put_kept(index, [byte].as_slice(), NOW_MS + 5),
                     Write::Delete(index) => view.delete(index),
                     Write::Mark => marks.push((view.mark(), seen(&view))),
                     Write::Rollback => {
@@ -304,11 +352,11 @@ mod tests {
                     }
                 }
                 let live = |rows: &[Option<Entry>]| i64::try_from(rows.iter().flatten().count()).unwrap();
-                prop_assert_eq!(view.growth(), live(&seen(&view)) - live(&before));
+                prop_assert_eq!(view.growth().total(), live(&seen(&view)) - live(&before));
             }
             view.undo_all();
             prop_assert_eq!(seen(&view), before);
-            prop_assert_eq!(view.growth(), 0);
+            prop_assert_eq!(view.growth(), Growth::default());
             prop_assert!(view.end().is_empty());
             prop_assert!(rows.into_iter().all(|row| row.into_change().is_none()));
         }

@@ -11,7 +11,7 @@ use tidegate_store::{
 use tokio::time::Instant;
 
 /// Every case of the contract, with a store that it must catch.
-const CONTROLS: [(&str, Fault); 32] = [
+const CONTROLS: [(&str, Fault); 33] = [
     ("zero and an empty value are not absence", Fault::EmptyIsAbsent),
     ("a deleted row is absent", Fault::DeletesNothing),
     ("rows are read in the order of their keys", Fault::ReadsSorted),
@@ -26,6 +26,7 @@ const CONTROLS: [(&str, Fault); 32] = [
     ("expiries are bounded", Fault::IgnoresFaults),
     ("a key stands once in an update", Fault::AllowsDuplicates),
     ("keys of an update are bounded", Fault::AllowsManyKeys),
+    ("watched rows are read and not written", Fault::WritesWatched),
     ("an invalid update leaves nothing", Fault::KeepsHalf),
     ("an invalid update harms no other", Fault::FailsNeighbours),
     ("an update sees those before it", Fault::ReadsStale),

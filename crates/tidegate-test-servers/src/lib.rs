@@ -8,5 +8,7 @@ mod postgres;
 mod process;
 mod redis;
 
+pub use mariadb::MariaDb;
+pub use postgres::{PostgresServer, PostgresSetup};
 pub use process::{Process, free_port, program};
 pub use redis::{RedisCluster, RedisSentinels, RedisServer};

@@ -62,6 +62,12 @@ impl Process {
         Ok(())
     }
 
+    /// The id of the server's process.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends a signal to the server.
     ///
     /// # Errors

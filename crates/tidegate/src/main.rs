@@ -54,6 +54,21 @@ fn run(cli: Cli, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<u8> {
             let sent = runtime()?.block_on(cli::call::send(call, &loaded, out));
             Ok(sent.unwrap_or_else(|error| failed(&error, err)))
         }
+        Verb::Control(arguments) => {
+            let loaded = config::load(&sources());
+            let done = runtime()?.block_on(cli::control::control(*arguments, &loaded, out));
+            Ok(done.unwrap_or_else(|error| failed(&error, err)))
+        }
+        Verb::Drill(arguments) => {
+            let loaded = config::load(&sources());
+            let done = runtime()?.block_on(cli::drill::drill(*arguments, &loaded, out, err));
+            Ok(done.unwrap_or_else(|error| failed(&error, err)))
+        }
+        Verb::Canary(arguments) => {
+            let loaded = config::load(&sources());
+            let done = runtime()?.block_on(cli::canary::canary(arguments, &loaded, out));
+            Ok(done.unwrap_or_else(|error| failed(&error, err)))
+        }
         Verb::Serve => run_server(sources, out, err),
         Verb::Demo => {
             let loaded = config::load(&sources());
@@ -62,6 +77,17 @@ fn run(cli: Cli, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<u8> {
                 cli::demo(&client, out).await.map_err(Box::from)
             });
             Ok(told.map_or_else(|error: Box<dyn Error>| failed(&*error, err), |()| EXIT_GOOD))
+        }
+        Verb::Migrate => {
+            let loaded = config::load(&sources());
+            let Ok(configuration) = loaded.clone().start() else {
+                return Ok(start::refuse(&loaded.faults, err));
+            };
+            let done = runtime()?.block_on(serve::migrate(&configuration.store));
+            match done {
+                Ok(text) => writeln!(out, "{text}").map(|()| EXIT_GOOD),
+                Err(error) => Ok(failed(&error, err)),
+            }
         }
         Verb::Store(verb) => cli::store(verb, &config::load(&sources()), out, err),
     }

@@ -1,6 +1,8 @@
 //! What a family has spent on a UTC day.
 
-use super::{Axis, FamilyRules};
+use smallvec::SmallVec;
+
+use super::{Axis, FamilyRules, LEASE_HOLDERS_MAX};
 use crate::codec::{DecodeError, Reader, first_byte, put_varint};
 
 /// A UTC day, in ms.
@@ -23,6 +25,10 @@ pub struct FamilyDay {
     pub stopped: bool,
     /// How often the quotas of each axis were reset today: those of an earlier generation count as unspent.
     pub generations: [u64; Axis::COUNT],
+    /// How often usage was reset today: leases of an earlier epoch are worth nothing.
+    pub epoch: u64,
+    /// The instances that hold a lease.
+    pub holders: SmallVec<[u64; 4]>,
 }
 
 /// What a family still admits.
@@ -54,9 +60,10 @@ impl FamilyDay {
         let day = Self::on(row, now_ms);
         let today = now_ms / DAY_MS;
         if day.day > today {
-            return Self { day: today, ..Self::default() };
+            return Self { day: today, epoch: day.epoch + 1, ..Self::default() };
         }
-        Self { used: 0, warned: false, stopped: false, ..day }
+        let epoch = day.epoch + 1;
+        Self { used: 0, warned: false, stopped: false, epoch, holders: SmallVec::new(), ..day }
     }
 
     /// The row after a reset of the quotas of `axis`, or of all axes.
@@ -94,6 +101,9 @@ impl FamilyDay {
         put_varint(out, self.day);
         put_varint(out, self.used);
         self.generations.iter().for_each(|generation| put_varint(out, *generation));
+        put_varint(out, self.epoch);
+        put_varint(out, self.holders.len() as u64);
+        self.holders.iter().for_each(|holder| out.extend(holder.to_le_bytes()));
     }
 
     /// Reads a row back.
@@ -115,6 +125,10 @@ impl FamilyDay {
         };
         for generation in &mut row.generations {
             *generation = reader.varint()?;
+        }
+        row.epoch = reader.varint()?;
+        for _ in 0..reader.varint_to(LEASE_HOLDERS_MAX as u64)? {
+            row.holders.push(u64::from_le_bytes(reader.array()?));
         }
         reader.end().map(|()| row)
     }

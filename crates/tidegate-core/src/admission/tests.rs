@@ -1,3 +1,4 @@
+mod leases;
 mod model;
 mod rows;
 
@@ -166,7 +167,7 @@ fn a_reset_clears_the_quotas_of_its_axis() {
 fn a_resume_mends_a_day_that_has_not_come_yet() {
     let ahead = FamilyDay { day: NOON_MS / DAY_MS + 40, used: 100, stopped: true, ..FamilyDay::default() };
     let resumed = FamilyDay::resumed(Some(&ahead), NOON_MS);
-    assert_eq!(resumed, FamilyDay { day: NOON_MS / DAY_MS, ..FamilyDay::default() });
+    assert_eq!(resumed, FamilyDay { day: NOON_MS / DAY_MS, epoch: 1, ..FamilyDay::default() });
 }
 
 #[test]

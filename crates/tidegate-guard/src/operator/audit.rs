@@ -73,7 +73,7 @@ pub(super) fn write(
     let now_ms = view.now_ms();
     for (index, (number, note)) in (next..).zip(notes).enumerate() {
         let entry = note.entry(number, now_ms);
-        view.put_beside(place + 1 + index, encoded(|value| entry.encode(value)), now_ms + AUDIT_LIFE_MS);
+        view.put_kept(place + 1 + index, encoded(|value| entry.encode(value)), now_ms + AUDIT_LIFE_MS);
     }
     let head = AuditHead { next: next + notes.len() as u64 };
     view.put_lasting(place, encoded(|value| head.encode(value)));

@@ -8,7 +8,7 @@ use tidegate_protocol::{
 use tidegate_store::KEYS_MAX;
 
 use super::*;
-use crate::operation;
+use crate::{admission::How, operation};
 
 fn digest(name: &str) -> Digest {
     Digest::parse(&format!("{name:_<43}")).unwrap()
@@ -24,7 +24,7 @@ fn request(steps: impl IntoIterator<Item = (&'static str, Vec<Command>)>) -> Req
 fn family() -> FamilyEntry {
     let metrics = crate::Metrics::register(&mut prometheus_client::registry::Registry::default());
     let rules = tidegate_core::admission::FamilyRules::of_budget(1_000);
-    FamilyEntry::new(Family::parse("proxy").unwrap(), rules, &metrics)
+    FamilyEntry::new(Family::parse("proxy").unwrap(), rules, 1, &metrics)
 }
 
 fn receipts(count: u8) -> Vec<ReceiptId> {
@@ -32,7 +32,7 @@ fn receipts(count: u8) -> Vec<ReceiptId> {
 }
 
 fn plan(request: &Request) -> Plan {
-    Plan::of(request, &[], &receipts(32), &family(), false)
+    Plan::of(request, &[], &receipts(32), &family(), &How::default())
 }
 
 /// One command for every kind of row.
@@ -103,7 +103,7 @@ fn a_refund_finds_its_receipt_and_the_budgets_that_it_charged() {
     let known = KnownReceipt { key, receipt: Some(Receipt { refunded: false, cost: 1, charges }) };
     let unknown = KnownReceipt { key: receipt_key(&digest("bob"), &id), receipt: None };
     let request = request([("alice", vec![Command::refund(id)]), ("bob", vec![Command::refund(id)])]);
-    let plan = Plan::of(&request, &[known, unknown], &[], &family(), false);
+    let plan = Plan::of(&request, &[known, unknown], &[], &family(), &How::default());
     let rows =
         |step: usize| plan.steps[step].commands[0].iter().map(|place| plan.keys[*place]).collect::<Vec<_>>();
     assert_eq!(rows(0), [key, charged[0], charged[1]]);
@@ -115,7 +115,8 @@ fn a_refund_finds_its_receipt_and_the_budgets_that_it_charged() {
 fn a_reservation_finds_the_row_that_its_receipt_will_have() {
     let ids = receipts(2);
     let reserve = || Command::reserve([Budget::new(digest("a"), 5, 1000), Budget::new(digest("b"), 5, 1000)]);
-    let plan = Plan::of(&request([("alice", vec![reserve(), reserve()])]), &[], &ids, &family(), false);
+    let plan =
+        Plan::of(&request([("alice", vec![reserve(), reserve()])]), &[], &ids, &family(), &How::default());
     for (places, id) in plan.steps[0].commands.iter().zip(&ids) {
         assert_eq!(places.len(), 3);
         assert_eq!(plan.keys[places[2]], receipt_key(&digest("alice"), id));

@@ -57,6 +57,7 @@ impl Refused {
 
     pub(super) fn into_answer(self) -> Answer {
         let left_unread = matches!(self, Self::TooLarge | Self::Incomplete);
+        let wants_token = matches!(self, Self::NoOperator);
         let mut answer = match self {
             Self::NotFound => {
                 Answer::text(StatusCode::NOT_FOUND, "there is nothing here; the RPC is POST /v1/rpc\n")
@@ -74,6 +75,10 @@ impl Refused {
                 error(status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), &body)
             }
         };
+        if wants_token {
+            let bearer = HeaderValue::from_static("Bearer");
+            answer.response.headers_mut().insert(header::WWW_AUTHENTICATE, bearer);
+        }
         if left_unread {
             answer.response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }

@@ -66,7 +66,7 @@ impl Bench {
 
     fn start_with(rig: Rig, options: DriverOptions, guard: GuardOptions) -> Self {
         let clock = Arc::new(ManualClock::at(START_MS));
-        let backend = Rigged::new(MemoryBackend::new(Arc::clone(&clock) as Arc<dyn Clock>), rig);
+        let backend = Rigged::new(MemoryBackend::new(Arc::clone(&clock) as Arc<dyn Clock>), rig, false);
         let store = Driver::start(backend, options);
         let metrics = Arc::new(Metrics::register(&mut prometheus_client::registry::Registry::default()));
         let shared = Arc::new(store.clone());

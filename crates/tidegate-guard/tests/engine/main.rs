@@ -6,6 +6,7 @@
 mod admission;
 mod damage;
 mod harness;
+mod instances;
 mod model;
 mod operator;
 mod races;

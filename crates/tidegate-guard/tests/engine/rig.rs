@@ -6,11 +6,14 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use tidegate_store::{Backend, BackendError, Change, Key, Loaded, MemoryBackend, NewState, Scope, Value};
+use tidegate_store::{
+    Backend, BackendError, Change, Key, Loaded, MemoryBackend, NewState, Scope, Swept, Value,
+};
 
 /// Rows in memory, and what is wrong with them.
 pub(crate) struct Rigged {
     inner: MemoryBackend,
+    shared: bool,
     rig: Mutex<Rig>,
     writes: AtomicU64,
     loads: AtomicU64,
@@ -63,9 +66,11 @@ impl Kind {
 }
 
 impl Rigged {
-    pub(crate) fn new(inner: MemoryBackend, rig: Rig) -> Self {
+    /// `shared`: it says that several instances see it.
+    pub(crate) fn new(inner: MemoryBackend, rig: Rig, shared: bool) -> Self {
         Self {
             inner,
+            shared,
             rig: Mutex::new(rig),
             writes: AtomicU64::new(0),
             loads: AtomicU64::new(0),
@@ -121,7 +126,7 @@ impl Backend for Rigged {
     type Settled = <MemoryBackend as Backend>::Settled;
 
     fn shared(&self) -> bool {
-        self.inner.shared()
+        self.shared
     }
 
     async fn load(&self, keys: &[Key]) -> Result<Loaded<()>, BackendError> {
@@ -157,7 +162,7 @@ impl Backend for Rigged {
         self.inner.keys_in(scope, keys_max).await
     }
 
-    async fn sweep(&self, rows_max: usize) -> Result<usize, BackendError> {
+    async fn sweep(&self, rows_max: usize) -> Result<Swept, BackendError> {
         self.inner.sweep(rows_max).await
     }
 

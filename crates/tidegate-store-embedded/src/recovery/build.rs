@@ -17,8 +17,9 @@ use crate::{
     rows::{Name, PARTITIONS, Partition, Rows, partition_of},
 };
 
-/// Segments that wait for the slowest thread; each is held in memory whole.
-const WAITING_MAX: usize = 2;
+/// Segments that wait for the slowest thread. Each is held in memory whole, which the allocator may keep for a
+/// while, and the next one is read while this one is built into rows, so there is no use for more.
+const WAITING_MAX: usize = 0;
 
 /// Why the rows can't be built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,5 +1,7 @@
 //! A part of the rows, by hash: tables of slot ids over an arena, and the wheel.
 
+use std::hash::{BuildHasher, Hasher, RandomState};
+
 use hashbrown::{HashTable, hash_table::Entry};
 
 use super::{
@@ -18,6 +20,8 @@ const TAGS: usize = 128;
 #[derive(Debug)]
 pub(crate) struct Partition {
     tables: Box<[HashTable<u32>]>,
+    /// Whoever can choose keys must not choose where they fall in the tables.
+    seed: u64,
     arena: Arena,
     wheel: Wheel,
     rows_of_tag: [u64; TAGS],
@@ -32,6 +36,7 @@ impl Partition {
     pub(crate) fn new() -> Self {
         Self {
             tables: (0..TABLES).map(|_| HashTable::new()).collect(),
+            seed: RandomState::new().build_hasher().finish(),
             arena: Arena::new(),
             wheel: Wheel::new(),
             rows_of_tag: [0; TAGS],
@@ -40,7 +45,7 @@ impl Partition {
     }
 
     pub(crate) fn find(&self, name: &Name) -> Option<Slot<'_>> {
-        let hash = name.key.hash_bits();
+        let hash = mix(self.seed, name.key.hash_bits());
         let row = self.tables[table_of(hash)].find(hash, |&row| self.arena.slot(row).holds(name))?;
         Some(self.arena.slot(*row))
     }
@@ -54,7 +59,8 @@ impl Partition {
         segment: u32,
     ) -> Result<(), OutOfSlots> {
         let expires_at_ms = expires_at_ms.min(EXPIRES_AT_MS_MAX);
-        let hash = name.key.hash_bits();
+        let seed = self.seed;
+        let hash = mix(seed, name.key.hash_bits());
         let arena = &mut self.arena;
         let found = self.tables[table_of(hash)].find_entry(hash, |&row| arena.slot(row).holds(name));
         if let Ok(mut entry) = found {
@@ -78,7 +84,8 @@ impl Partition {
         } else {
             let row = new_row(arena, name, expires_at_ms, value, segment)?;
             self.wheel.file(arena, row);
-            self.tables[table_of(hash)].insert_unique(hash, row, |&row| arena.slot(row).hash_bits());
+            self.tables[table_of(hash)]
+                .insert_unique(hash, row, |&row| mix(seed, arena.slot(row).hash_bits()));
             self.rows_of_tag[usize::from(name.tag)] += 1;
         }
         self.live_bytes += record_bytes(value.len());
@@ -87,17 +94,17 @@ impl Partition {
 
     /// Removes the row, if there is one.
     pub(crate) fn remove(&mut self, name: &Name) {
-        let hash = name.key.hash_bits();
+        let seed = self.seed;
+        let hash = mix(seed, name.key.hash_bits());
         let (tables, arena) = (&mut self.tables, &mut self.arena);
         let table = &mut tables[table_of(hash)];
-        let Entry::Occupied(entry) =
-            table.entry(hash, |&row| arena.slot(row).holds(name), |&row| arena.slot(row).hash_bits())
-        else {
+        let hash_of = |&row: &u32| mix(seed, arena.slot(row).hash_bits());
+        let Entry::Occupied(entry) = table.entry(hash, |&row| arena.slot(row).holds(name), hash_of) else {
             return;
         };
         let row = entry.remove().0;
         if table.len() < table.capacity() / 8 {
-            table.shrink_to(table.len() * 2, |&row| arena.slot(row).hash_bits());
+            table.shrink_to(table.len() * 2, hash_of);
         }
         self.live_bytes -= record_bytes(arena.slot(row).value_bytes());
         self.rows_of_tag[usize::from(name.tag)] -= 1;
@@ -166,6 +173,17 @@ fn new_row(
     slot.set_row(expires_at_ms, value, segment);
     Ok(row)
 }
+
+/// Both halves of the product count, so that every bit of either has its say in every bit of the answer.
+fn mix(seed: u64, hash_bits: u64) -> u64 {
+    let product = u128::from(hash_bits ^ seed) * u128::from(ODD);
+    #[expect(clippy::cast_possible_truncation, reason = "each half is wanted, and folded into the other")]
+    let (low, high) = (product as u64, (product >> 64) as u64);
+    low ^ high
+}
+
+/// The golden ratio's digits: odd, and with no pattern.
+const ODD: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// The table's own hash bits are the lowest and the highest seven; these are others.
 const fn table_of(hash: u64) -> usize {

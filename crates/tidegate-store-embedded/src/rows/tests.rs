@@ -78,6 +78,17 @@ proptest! {
     }
 }
 
+/// Two threads look at the clock, and come to the rows in the other order.
+#[test]
+fn a_sweep_that_is_behind_the_wheel_comes_to_its_end() {
+    for expires_at_ms in 1000..=1010 {
+        let mut rows = Rows::new();
+        rows.put(&name(1, 0), expires_at_ms, &[1], 1).expect("there is memory");
+        assert!(rows.advance(1010, usize::MAX - 8));
+        assert_eq!(rows.remove_expired(1000, 10), 1, "the clock has shown 1010 already");
+    }
+}
+
 #[test]
 fn memory_returns_after_a_flood() {
     let key = |index: u32| Name { key: Key::of(&[b"flood", &index.to_le_bytes()]), tag: 0 };

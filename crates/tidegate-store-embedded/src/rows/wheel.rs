@@ -81,14 +81,16 @@ impl Wheel {
         true
     }
 
-    /// A row that is known to have expired by `now_ms`.
+    /// A row that is known to have expired by `now_ms`, or by where the wheel stands: somebody may have looked
+    /// at the clock later and been here earlier.
     pub(crate) fn first_expired(&mut self, arena: &mut Arena, now_ms: u64) -> Option<u32> {
+        let now_ms = now_ms.max(self.stands_at_ms);
         loop {
             let row = Some(self.heads[EXPIRED]).filter(|&row| row != NONE)?;
             if arena.slot(row).expires_at_ms() <= now_ms {
                 return Some(row);
             }
-            // It was written again after it was found expired.
+            // It was written again after it was found expired, and so belongs in another bucket.
             self.unfile(arena, row);
             self.file(arena, row);
         }

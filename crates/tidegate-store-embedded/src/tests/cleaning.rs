@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use tidegate_store::{Backend, Entry, clock::Clock};
+use tidegate_store::{Backend, Entry, Swept, clock::Clock};
 
 use super::harness::{Harness, SEGMENT_BYTES, batch, now, put};
 use crate::{Durability, testing::Random};
@@ -60,7 +60,11 @@ fn the_room_of_expired_rows_comes_back_without_any_write() {
             harness.commit(vec![change]).expect("nothing fails");
         }
         harness.clock.advance(60_000);
-        assert_eq!(now(harness.store().sweep(1000)).expect("nothing fails"), 500, "each is swept once");
+        assert_eq!(
+            now(harness.store().sweep(1000)).expect("nothing fails").removed,
+            500,
+            "each is swept once"
+        );
         assert_eq!(now(harness.store().count()).expect("nothing fails"), 0);
         harness.settle();
         after_round.push(harness.disk.bytes());
@@ -84,7 +88,7 @@ fn rows_that_never_change_survive_the_churn_of_others() {
         harness.history.drain(..harness.history.len() - 1);
     }
     harness.check(105).expect("nothing was lost");
-    assert_eq!(now(harness.store().sweep(1000)).expect("nothing fails"), 0, "none has expired");
+    assert_eq!(now(harness.store().sweep(1000)).expect("nothing fails").removed, 0, "none has expired");
     harness.disk.kill();
     harness.open().expect("it is in order");
     harness.check_reopened(105, 0).expect("nothing was lost");
@@ -120,9 +124,36 @@ fn a_sweep_is_bounded_and_removes_expired_rows_only() {
         harness.commit(vec![put(row, &[1], now_ms + life_ms)]).expect("nothing fails");
     }
     harness.clock.advance(2 * 86_400_000);
-    let swept: Vec<usize> = (0..4).map(|_| now(harness.store().sweep(40)).expect("nothing fails")).collect();
-    assert_eq!(swept, [40, 40, 10, 0]);
+    let swept = |_| now(harness.store().sweep(40)).expect("nothing fails");
+    let swept: Vec<(usize, bool)> =
+        (0..4).map(swept).map(|Swept { removed, complete }| (removed, complete)).collect();
+    assert_eq!(swept, [(40, false), (40, false), (10, true), (0, true)]);
     let (_, left) = harness.read(100).expect("nothing fails");
     assert_eq!(left.len(), 10);
     assert!(left.values().all(|entry: &Entry| entry.expires_at_ms == now_ms + 30 * 86_400_000));
+}
+
+#[test]
+fn a_sweep_comes_in_short_steps_however_many_rows_are_due() {
+    const ROWS: u64 = 20_000;
+    let mut harness = Harness::new(Durability::None);
+    harness.open().expect("nothing fails");
+    let expires_at_ms = harness.clock.now_ms() + 7 * 86_400_000;
+    for first in (0..ROWS).step_by(1000) {
+        let changes: Vec<_> = (first..first + 1000).map(|row| put(row, &[1], expires_at_ms)).collect();
+        super::harness::commit(harness.store(), &changes).expect("nothing fails");
+    }
+    harness.clock.advance(7 * 86_400_000);
+    let (mut steps, mut removed) = (0, 0);
+    let mut complete = false;
+    while !complete {
+        let step = now(harness.store().sweep(1000)).expect("nothing fails");
+        assert!(step.removed <= 1000);
+        complete = step.complete;
+        removed += step.removed as u64;
+        steps += 1;
+        assert!(steps <= ROWS, "it comes to its end");
+    }
+    assert_eq!(removed, ROWS);
+    assert!(steps >= ROWS / 1024, "each step looks at a bounded number of rows: {steps}");
 }

@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use tracing::{error, warn};
 
 use super::log::Throttle;
+use crate::view::Growth;
 
 /// How many rows the store holds, as exactly as its backend tells, and what may still be added.
 ///
@@ -66,13 +67,13 @@ impl Bound {
         self.held = rows_held.unwrap_or(self.held);
     }
 
-    /// Whether an update fits into a store that holds `held`: one that adds `growth` rows, `beside` of which
-    /// only go with a change to others and may take as much room again.
-    pub(super) fn has_room(&self, held: u64, growth: i64, beside: i64) -> bool {
-        let own = growth - beside;
-        let own_fits = own <= 0 || held.saturating_add_signed(own) <= self.entries_max;
-        let beside_fits =
-            beside <= 0 || held.saturating_add_signed(growth) <= self.entries_max.saturating_mul(2);
+    /// Whether an update that adds so much fits into a store that holds `held`. Rows beside a change to others
+    /// may take as much room again; those of the store's own keeping always fit.
+    pub(super) fn has_room(&self, held: u64, growth: Growth) -> bool {
+        let Growth { own, beside, kept: _ } = growth;
+        let fits = |added: i64, entries_max: u64| held.saturating_add_signed(added) <= entries_max;
+        let own_fits = own <= 0 || fits(own, self.entries_max);
+        let beside_fits = beside <= 0 || fits(own + beside, self.entries_max.saturating_mul(2));
         own_fits && beside_fits
     }
 
@@ -166,18 +167,21 @@ mod tests {
             ("something is removed from an overfull store", 12, -1, true),
             ("the bound was lowered", 12, 1, false),
         ];
-        for (what, held, growth, has_room) in table {
-            assert_eq!(bound.has_room(held, growth, 0), has_room, "{what}");
+        for (what, held, own, has_room) in table {
+            let growth = Growth { own, ..Growth::default() };
+            assert_eq!(bound.has_room(held, growth), has_room, "{what}");
         }
         let table = [
-            ("a row beside a change to what is held", 10, 1, 1, true),
-            ("the last of them", 19, 1, 1, true),
-            ("one too many of them", 20, 1, 1, false),
-            ("a new row with one beside it", 10, 2, 1, false),
-            ("a new row with one beside it, while there is room", 9, 2, 1, true),
+            ("a row beside a change to what is held", 10, 0, 1, 0, true),
+            ("the last of them", 19, 0, 1, 0, true),
+            ("one too many of them", 20, 0, 1, 0, false),
+            ("a new row with one beside it", 10, 1, 1, 0, false),
+            ("a new row with one beside it, while there is room", 9, 1, 1, 0, true),
+            ("rows of the store's own", 20, 0, 0, 3, true),
+            ("a new row with one of them", 10, 1, 0, 1, false),
         ];
-        for (what, held, growth, beside, has_room) in table {
-            assert_eq!(bound.has_room(held, growth, beside), has_room, "{what}");
+        for (what, held, own, beside, kept, has_room) in table {
+            assert_eq!(bound.has_room(held, Growth { own, beside, kept }), has_room, "{what}");
         }
         for (held, rows, missing) in [(9, 1, 0), (10, 1, 1), (8, 5, 3), (12, 1, 3), (12, 0, 0)] {
             bound.committed(held);

@@ -38,7 +38,8 @@ pub(super) async fn forget<B: Backend>(driver: &Driver<B>, scope: Scope) -> Resu
             break;
         }
         passes_left -= usize::from(keys.len() < KEYS_AT_ONCE);
-        let job: Box<dyn Any> = driver.run_hashed(keys, Box::new(Removal::default())).await?.into_any();
+        let job: Box<dyn Any> =
+            driver.run_hashed(keys.into(), Box::new(Removal::default())).await?.into_any();
         removed += job.downcast::<Removal>().map_or(0, |removal| removal.rows);
     }
     Ok(removed)

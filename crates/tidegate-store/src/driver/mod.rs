@@ -31,8 +31,8 @@ pub use stats::{BATCH_SIZES, DriverStats};
 
 use self::{shared::Shared, worker::Worker};
 use crate::{
-    Backend, Entry, Invalid, Job, KEYS_MAX, Key, LimitStore, LimitStoreExt, Scope, StoreError, Unavailable,
-    contract::BoxFuture,
+    Backend, Entry, Invalid, Job, KEYS_MAX, Key, Keys, LimitStore, LimitStoreExt, Scope, StoreError,
+    Unavailable, contract::BoxFuture,
 };
 
 /// A limit store over a backend. Clones are handles on the same store; the last one that goes stops it.
@@ -86,7 +86,7 @@ impl<B: Backend> Driver<B> {
     }
 
     /// Runs a job on keys that the store's secret has been applied to.
-    async fn run_hashed(&self, keys: Vec<Key>, job: Box<dyn Job>) -> Result<Box<dyn Job>, StoreError> {
+    async fn run_hashed(&self, keys: Keys, job: Box<dyn Job>) -> Result<Box<dyn Job>, StoreError> {
         let answered = self.0.shared.enter(keys, job)?;
         // The worker answers or drops every call; it drops them with its runtime.
         answered.await.unwrap_or(Err(Unavailable::Backend.into()))
@@ -98,11 +98,11 @@ impl<B: Backend> LimitStore for Driver<B> {
         self.0.shared.backend.shared()
     }
 
-    fn run(&self, mut keys: Vec<Key>, job: Box<dyn Job>) -> BoxFuture<'_, Result<Box<dyn Job>, StoreError>> {
+    fn run(&self, mut keys: Keys, job: Box<dyn Job>) -> BoxFuture<'_, Result<Box<dyn Job>, StoreError>> {
         Box::pin(async move {
-            check_keys(&keys)?;
+            check_keys(&keys.all)?;
             if let Some(secret) = &self.0.shared.secret {
-                secret.apply(&mut keys);
+                secret.apply(&mut keys.all);
             }
             self.run_hashed(keys, job).await
         })
@@ -110,7 +110,12 @@ impl<B: Backend> LimitStore for Driver<B> {
 
     fn read(&self, keys: Vec<Key>) -> BoxFuture<'_, Result<Vec<Option<Entry>>, StoreError>> {
         let count = keys.len();
-        Box::pin(self.update(keys, move |view| (0..count).map(|index| view.get(index).cloned()).collect()))
+        let keys = Keys::default().watching(keys);
+        Box::pin(
+            self.update_watching(keys, move |view| {
+                (0..count).map(|index| view.get(index).cloned()).collect()
+            }),
+        )
     }
 
     fn forget(&self, scope: Scope) -> BoxFuture<'_, Result<u64, StoreError>> {

@@ -50,6 +50,11 @@ impl Overlay {
         self.plan.keys()
     }
 
+    /// Which of them are only watched.
+    pub(super) fn watched(&self) -> &[bool] {
+        self.plan.watched()
+    }
+
     /// Runs every update of the planned `batch` in turn on `rows` as those before it left them.
     pub(super) fn decide(
         &mut self,
@@ -68,7 +73,8 @@ impl Overlay {
             if request.verdict == Verdict::Abandoned {
                 continue;
             }
-            let view = View::new(now_ms, &mut self.rows, places, std::mem::take(&mut self.undo));
+            let undo = std::mem::take(&mut self.undo);
+            let view = View::new(now_ms, &mut self.rows, places, request.watched, undo);
             (request.verdict, self.undo) = run(request, view, &mut decided, bound, room);
         }
         let changes = self.plan.keys().iter().zip(self.rows.drain(..));
@@ -94,15 +100,15 @@ fn run(
             Verdict::Refused(Unavailable::Backend.into())
         }
         (Ok(()), Some(invalid)) => Verdict::Refused(invalid.into()),
-        (Ok(()), None) if bound.has_room(decided.held, view.growth(), view.growth_beside()) => Verdict::Done,
-        (Ok(()), None) if room == Room::MayBeMade => Verdict::NeedsRoom(view.growth().unsigned_abs()),
+        (Ok(()), None) if bound.has_room(decided.held, view.growth()) => Verdict::Done,
+        (Ok(()), None) if room == Room::MayBeMade => Verdict::NeedsRoom(view.growth().total().unsigned_abs()),
         (Ok(()), None) => {
             decided.full += 1;
             Verdict::Refused(Unavailable::Full.into())
         }
     };
     if verdict == Verdict::Done {
-        decided.held = decided.held.saturating_add_signed(view.growth());
+        decided.held = decided.held.saturating_add_signed(view.growth().total());
     } else {
         view.undo_all();
     }

@@ -13,7 +13,7 @@ use tokio::{
 };
 
 use super::{guarded::discard, log::Throttle, options::DriverOptions, stats::Counters};
-use crate::{Job, Key, StoreError, Unavailable};
+use crate::{Job, Key, Keys, StoreError, Unavailable};
 
 pub(super) type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
 pub(super) type Answered<T> = oneshot::Receiver<Result<T, StoreError>>;
@@ -71,6 +71,8 @@ pub(super) struct Waiting {
 /// What is to be done.
 pub(super) struct Request {
     pub(super) keys: Vec<Key>,
+    /// So many of them, the last ones, are only read.
+    pub(super) watched: usize,
     pub(super) job: Box<dyn Job>,
     pub(super) verdict: Verdict,
 }
@@ -123,12 +125,12 @@ impl<B> Shared<B> {
     /// Puts an update into the line.
     pub(super) fn enter(
         &self,
-        keys: Vec<Key>,
+        Keys { all: keys, watched }: Keys,
         job: Box<dyn Job>,
     ) -> Result<Answered<Box<dyn Job>>, StoreError> {
         let (answer, answered) = oneshot::channel();
         let caller = Caller { answer: Some(answer), asked: Instant::now() };
-        let request = Request { keys, job, verdict: Verdict::Open };
+        let request = Request { keys, watched, job, verdict: Verdict::Open };
         self.admit(|line| {
             let full = line.waiting.len() >= self.options.queue_jobs_max
                 || line.keys_waiting + request.keys.len() > QUEUE_KEYS_MAX;
@@ -172,16 +174,16 @@ impl<B> Shared<B> {
         Ok(())
     }
 
-    /// Moves the next batch from the line into `batch` and its callers into `deciding`, both empty. Calls that
-    /// nobody waits for any more are dropped unrun.
-    pub(super) fn take_batch(&self, batch: &mut Vec<Request>) {
+    /// Moves the next batch of up to `jobs_max` updates from the line into `batch` and its callers into
+    /// `deciding`, both empty. Calls that nobody waits for any more are dropped unrun.
+    pub(super) fn take_batch(&self, batch: &mut Vec<Request>, jobs_max: usize) {
         let mut gone: Vec<Waiting> = Vec::new();
         let mut running = self.running.lock();
         let mut line = self.line.lock();
         let mut keys = 0;
         while let Some(first) = line.waiting.front() {
             keys += first.request.keys.len();
-            if batch.len() == self.options.batch_jobs_max || (keys > BATCH_KEYS_MAX && !batch.is_empty()) {
+            if batch.len() == jobs_max || (keys > BATCH_KEYS_MAX && !batch.is_empty()) {
                 break;
             }
             let first = line.take_first();

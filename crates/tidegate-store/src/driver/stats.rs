@@ -16,6 +16,8 @@ pub struct DriverStats {
     pub jobs: u64,
     /// How many of `batches` had at most 1, 4, 16, 64, 256 and 1 024 jobs, each batch counted once.
     pub batches_by_size: [u64; BATCH_SIZES.len()],
+    /// Rows that were written or removed, sweeps aside.
+    pub row_writes: u64,
     /// Time spent in the backend's load, in µs.
     pub load_micros: u64,
     /// Time from the backend's commit until the batch had settled, in µs.
@@ -50,6 +52,7 @@ impl DriverStats {
             batches: self.batches + other.batches,
             jobs: self.jobs + other.jobs,
             batches_by_size,
+            row_writes: self.row_writes + other.row_writes,
             load_micros: self.load_micros + other.load_micros,
             commit_micros: self.commit_micros + other.commit_micros,
             busy: self.busy + other.busy,
@@ -73,6 +76,7 @@ pub(super) struct Counters {
     pub(super) entries: Counter,
     pub(super) batches_by_size: [Counter; BATCH_SIZES.len()],
     pub(super) jobs: Counter,
+    pub(super) row_writes: Counter,
     pub(super) load_micros: Counter,
     pub(super) commit_micros: Counter,
     pub(super) busy: Counter,
@@ -121,6 +125,7 @@ impl Counters {
             batches: batches_by_size.iter().sum(),
             jobs: self.jobs.read(),
             batches_by_size,
+            row_writes: self.row_writes.read(),
             load_micros: self.load_micros.read(),
             commit_micros: self.commit_micros.read(),
             busy: self.busy.read(),

@@ -4,7 +4,7 @@ use tokio::time::Instant;
 use tracing::{error, warn};
 
 use super::{guarded::guarded, log::chain, rhythm::AfterFailure, shared::Sweeper, worker::Worker};
-use crate::{Backend, BackendError, Unavailable};
+use crate::{Backend, BackendError, Swept, Unavailable};
 
 /// Rows of one step: a request waits for at most one.
 pub(super) const SWEEP_ROWS_MAX: usize = 1000;
@@ -16,7 +16,7 @@ impl<B: Backend> Worker<B> {
             sweeper.joined = true;
         }
         match self.sweep_rows().await {
-            Ok(removed) => self.swept(removed),
+            Ok(swept) => self.swept(swept),
             Err(error) => self.sweep_failed(&error),
         }
     }
@@ -25,37 +25,36 @@ impl<B: Backend> Worker<B> {
     pub(super) async fn make_room(&mut self, missing: u64) {
         let mut freed = 0;
         for _ in 0..MAKE_ROOM_STEPS_MAX {
-            let Ok(removed) = self.sweep_rows().await else { return };
-            freed += removed as u64;
-            if freed >= missing || removed < SWEEP_ROWS_MAX {
+            let Ok(swept) = self.sweep_rows().await else { return };
+            freed += swept.removed as u64;
+            if freed >= missing || swept.complete {
                 return;
             }
         }
     }
 
-    async fn sweep_rows(&mut self) -> Result<usize, BackendError> {
-        let removed = guarded("sweeping", self.shared.backend.sweep(SWEEP_ROWS_MAX)).await;
+    async fn sweep_rows(&mut self) -> Result<Swept, BackendError> {
+        let swept = guarded("sweeping", self.shared.backend.sweep(SWEEP_ROWS_MAX)).await;
         self.shared.caught_up();
-        if let Err(error) = &removed {
+        if let Err(error) = &swept {
             self.shared.report_failure(error);
         }
-        let removed = removed?;
-        self.bound.swept(removed as u64);
-        if removed < SWEEP_ROWS_MAX {
+        let swept = swept?;
+        self.bound.swept(swept.removed as u64);
+        if swept.complete {
             self.bound.swept_clean(self.now_ms);
         }
-        self.shared.counters.swept.add(removed);
+        self.shared.counters.swept.add(swept.removed);
         self.shared.counters.entries.set(self.bound.held());
-        Ok(removed)
+        Ok(swept)
     }
 
-    fn swept(&mut self, removed: usize) {
-        let ended = removed < SWEEP_ROWS_MAX;
+    fn swept(&mut self, Swept { removed, complete }: Swept) {
         self.settle_sweepers(|sweeper| {
             sweeper.removed += removed as u64;
-            ended.then_some(Ok(sweeper.removed))
+            complete.then_some(Ok(sweeper.removed))
         });
-        if ended {
+        if complete {
             self.sweeping = false;
             self.rhythm.succeeded();
             self.shared.counters.sweeps.add(1);
@@ -105,5 +104,6 @@ impl<B: Backend> Worker<B> {
     }
 }
 
-/// One batch waits for at most so many steps; what they free is more than most batches add.
-const MAKE_ROOM_STEPS_MAX: usize = 4;
+/// One batch waits for at most so many steps; a few free more than most batches add, but a backend may have to
+/// look for what has expired first.
+const MAKE_ROOM_STEPS_MAX: usize = 64;

@@ -33,7 +33,11 @@ pub(super) struct Worker<B> {
     /// For batches that settle.
     pub(super) places: Arc<Semaphore>,
     /// Batches that did not settle at once.
-    pub(super) batches_settled: u64,
+    pub(super) settled_later: u64,
+    /// Whether the last batch did not.
+    pub(super) settles_later: bool,
+    /// How many updates a batch may have.
+    pub(super) jobs_at_once: usize,
 }
 
 impl<B: Backend> Worker<B> {
@@ -47,17 +51,18 @@ impl<B: Backend> Worker<B> {
             batch: Vec::new(),
             overlay: Overlay::default(),
             places: Arc::new(Semaphore::new(SETTLING_MAX as usize)),
-            batches_settled: 0,
+            settled_later: 0,
+            settles_later: false,
+            jobs_at_once: 1,
         }
     }
 
     /// Works until the driver is closed and everything that it took has been answered.
     pub(super) async fn run(mut self) {
         while self.work_waits().await {
-            // Whoever asks until there is one gets into this batch.
-            drop(self.place().await);
-            self.gather().await;
-            self.shared.take_batch(&mut self.batch);
+            let jobs_max = self.jobs_of_next_batch().await;
+            self.gather(jobs_max).await;
+            self.shared.take_batch(&mut self.batch, jobs_max);
             if !self.batch.is_empty() {
                 self.run_batch().await;
             }
@@ -98,12 +103,12 @@ impl<B: Backend> Worker<B> {
 
     /// Lets every caller that is ready to run get its update into this batch: those that the last batch
     /// answered, above all. No timer: whoever is alone does not wait.
-    async fn gather(&mut self) {
+    async fn gather(&mut self, jobs_max: usize) {
         let mut before = 0;
         for _ in 0..GATHER_TURNS_MAX {
             tokio::task::yield_now().await;
             let waiting = self.shared.line.lock().waiting.len();
-            if waiting <= before || waiting >= self.shared.options.batch_jobs_max {
+            if waiting <= before || waiting >= jobs_max {
                 return;
             }
             before = waiting;
@@ -149,7 +154,10 @@ impl<B: Backend> Worker<B> {
         self.count_if_stale().await?;
         let (backend, counters) = (&self.shared.backend, &self.shared.counters);
         let began = Instant::now();
-        let loaded = guarded("loading a batch", backend.load(self.overlay.keys())).await;
+        let loaded = {
+            let load = backend.load_watching(self.overlay.keys(), self.overlay.watched());
+            guarded("loading a batch", load).await
+        };
         counters.load_micros.add_micros(began.elapsed());
         self.shared.caught_up();
         let loaded = loaded?;
@@ -159,11 +167,12 @@ impl<B: Backend> Worker<B> {
         self.now_ms = loaded.now_ms;
         self.bound.loaded(loaded.rows_held);
         let Decided { changes, held, .. } = self.decide(loaded.rows, room);
-        let wrote = !changes.is_empty();
+        let (wrote, row_writes) = (!changes.is_empty(), changes.len());
         let began = Instant::now();
         let commit = self.shared.backend.commit(loaded.batch, changes);
         let settled = guarded("committing a batch", commit).await?;
         self.shared.caught_up();
+        self.shared.counters.row_writes.add(row_writes);
         self.bound.committed(held);
         self.sweeping |= wrote && self.rhythm.wakes_on_write();
         Ok((settled, began))

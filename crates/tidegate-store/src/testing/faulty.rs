@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use crate::{Backend, BackendError, BoxFuture, Change, Key, Loaded, Scope};
+use crate::{Backend, BackendError, BoxFuture, Change, Key, Loaded, Scope, Swept};
 
 /// What is to be wrong with a backend from now on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,7 +110,7 @@ impl<B: Backend> Backend for FaultyBackend<B> {
         self.inner.keys_in(scope, keys_max).await
     }
 
-    async fn sweep(&self, rows_max: usize) -> Result<usize, BackendError> {
+    async fn sweep(&self, rows_max: usize) -> Result<Swept, BackendError> {
         self.switch.pass().await?;
         self.inner.sweep(rows_max).await
     }

@@ -16,7 +16,7 @@ use super::{
     harness::{Handles, Harness, Reopened},
 };
 use crate::{
-    DriverOptions, Entry, Invalid, Job, Key, LimitStore, LimitStoreExt, NewState, Scope, StoreError,
+    DriverOptions, Entry, Invalid, Job, Key, Keys, LimitStore, LimitStoreExt, NewState, Scope, StoreError,
     Unavailable, View,
     clock::{Clock, ManualClock},
     contract::BoxFuture,
@@ -90,6 +90,8 @@ pub enum Fault {
     ExpiredTakeRoom,
     /// Its sweep removes nothing.
     SweepsNothing,
+    /// Rows that are only watched can be written.
+    WritesWatched,
     /// What belongs to one member is forgotten with the whole group.
     ForgetsTheGroup,
     /// Its sweep removes what has not been written for a day.
@@ -157,9 +159,9 @@ impl NaiveStore {
         (open(0), open(1))
     }
 
-    async fn answer_in_time(&self, keys: Vec<Key>, job: Box<dyn Job>) -> Result<Box<dyn Job>, StoreError> {
+    async fn answer_in_time(&self, keys: Keys, job: Box<dyn Job>) -> Result<Box<dyn Job>, StoreError> {
         let Inner { options, fault, running, late, .. } = &*self.inner;
-        self.check(&keys)?;
+        self.check(&keys.all)?;
         let many = *fault == Fault::BusyEarly && running.load(Ordering::SeqCst) >= options.max_calls;
         let hangs = *fault != Fault::NeverBusy && late.load(Ordering::SeqCst) >= options.max_calls;
         if many || hangs {
@@ -185,7 +187,8 @@ impl NaiveStore {
         }
     }
 
-    async fn update_rows(&self, keys: Vec<Key>, mut job: Box<dyn Job>) -> Result<Box<dyn Job>, StoreError> {
+    async fn update_rows(&self, keys: Keys, mut job: Box<dyn Job>) -> Result<Box<dyn Job>, StoreError> {
+        let Keys { all: keys, watched } = keys;
         let Inner { fault, switch, late, state, .. } = &*self.inner;
         let passed = switch.pass().await;
         if passed.is_err() && *fault != Fault::FailureReadsEmpty {
@@ -200,7 +203,7 @@ impl NaiveStore {
             if passed.is_ok() { self.look(&keys) } else { keys.iter().map(|_| Row::loaded(None)).collect() };
         // A gap between reading and writing. Other callers come into it, if they are let.
         tokio::task::yield_now().await;
-        self.decide(&keys, &mut rows, &mut *job)?;
+        self.decide(&keys, watched, &mut rows, &mut *job)?;
         let mut changes: Vec<_> = keys.into_iter().zip(rows).collect();
         if *fault == Fault::TearsWrites {
             self.write(changes.split_off(changes.len() / 2));
@@ -262,10 +265,17 @@ impl NaiveStore {
         Key::from_bytes(bytes)
     }
 
-    fn decide(&self, keys: &[Key], rows: &mut Vec<Row>, job: &mut dyn Job) -> Result<(), StoreError> {
+    fn decide(
+        &self,
+        keys: &[Key],
+        watched: usize,
+        rows: &mut Vec<Row>,
+        job: &mut dyn Job,
+    ) -> Result<(), StoreError> {
         let fault = self.inner.fault;
+        let watched = if fault == Fault::WritesWatched { 0 } else { watched };
         let places: Vec<u32> = (0..).take(keys.len()).collect();
-        let mut view = View::new(self.now_ms(), rows, &places, Vec::new());
+        let mut view = View::new(self.now_ms(), rows, &places, watched, Vec::new());
         job.apply(&mut view);
         if let Some(invalid) = view.fault().filter(|_| fault != Fault::IgnoresFaults) {
             self.inner.state.lock().fails_next = fault == Fault::FailsNeighbours;
@@ -280,7 +290,7 @@ impl NaiveStore {
         let growth = if fault == Fault::CountsAdditions {
             keys.iter().enumerate().map(|place| i64::from(adds(place))).sum()
         } else {
-            view.growth()
+            view.growth().total()
         };
         self.make_room(growth)
     }
@@ -351,7 +361,7 @@ impl LimitStore for NaiveStore {
         false
     }
 
-    fn run(&self, keys: Vec<Key>, job: Box<dyn Job>) -> BoxFuture<'_, Result<Box<dyn Job>, StoreError>> {
+    fn run(&self, keys: Keys, job: Box<dyn Job>) -> BoxFuture<'_, Result<Box<dyn Job>, StoreError>> {
         Box::pin(self.answer_in_time(keys, job))
     }
 

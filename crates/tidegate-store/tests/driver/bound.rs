@@ -1,7 +1,7 @@
 //! Live entries never pass the bound, and what has expired makes room.
 
 use proptest::prelude::*;
-use tidegate_store::{Driver, LimitStore, LimitStoreExt, StoreError, Unavailable, clock::Clock};
+use tidegate_store::{Driver, LimitStore, LimitStoreExt, StoreError, Unavailable, View, clock::Clock};
 
 use crate::scripted::{Call, LONG_MS, Says, Script, Scripted, bump, key, options, settle, start};
 
@@ -54,6 +54,27 @@ async fn what_has_expired_makes_room_even_when_it_is_much() {
         write(&driver, 5000..5500, LONG_MS),
     );
     assert_eq!(answers, (Ok(()), Ok(()), Ok(()), Ok(()), Ok(())));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_store_takes_rows_beside_others_up_to_as_many_again_and_its_own_always() {
+    let (driver, _script) = start(options(5));
+    write(&driver, 0..5, LONG_MS).await.unwrap();
+    let beside = |name: u32| {
+        driver.update(vec![key(name)], |view| view.put_beside(0, b"x".as_slice(), view.now_ms() + LONG_MS))
+    };
+    for name in 5..10 {
+        assert_eq!(beside(name).await, Ok(()), "{name}");
+    }
+    assert_eq!(beside(10).await, Err(FULL));
+    assert_eq!(write(&driver, 10..11, LONG_MS).await, Err(FULL));
+    let kept = |view: &mut View<'_>| {
+        view.put_lasting(0, b"x".as_slice());
+        view.put_kept(1, b"x".as_slice(), view.now_ms() + LONG_MS);
+    };
+    assert_eq!(driver.update(vec![key(11), key(12)], kept).await, Ok(()));
+    assert_eq!(beside(0).await, Ok(()), "what is held can be changed");
+    assert_eq!(driver.stats().entries, 12);
 }
 
 /// Room is looked for once in each ms of the store's clock: a flood of new keys must not become one of sweeps.

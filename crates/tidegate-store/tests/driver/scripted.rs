@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use parking_lot::Mutex;
 use tidegate_store::{
     Backend, BackendError, BoxFuture, Change, Driver, DriverOptions, Key, LimitStoreExt, Loaded,
-    MemoryBackend, Scope, StoreError, clock::ManualClock, testing::Switch,
+    MemoryBackend, Scope, StoreError, Swept, clock::ManualClock, testing::Switch,
 };
 use tokio::time::Instant;
 
@@ -177,7 +177,7 @@ impl Backend for Scripted {
         }))
     }
 
-    async fn sweep(&self, rows_max: usize) -> Result<usize, BackendError> {
+    async fn sweep(&self, rows_max: usize) -> Result<Swept, BackendError> {
         self.script.call(Call::Sweep).await?;
         self.rows.sweep(rows_max).await
     }

@@ -12,21 +12,39 @@ const FAILED: Result<u8, StoreError> = Err(StoreError::Unavailable(Unavailable::
 const LATE: Result<u8, StoreError> = Err(StoreError::Unavailable(Unavailable::Deadline));
 
 #[tokio::test(start_paused = true)]
-async fn two_batches_settle_at_once_and_the_next_gathers() {
+async fn some_batches_settle_at_once_and_the_next_gathers() {
     let (driver, script) = start(options(1000));
     script.says(Says { settling_takes: TAKES, ..Says::default() });
     let (began, mut calls) = (Instant::now(), JoinSet::new());
-    for name in 0..6 {
+    for name in 0..60 {
         let driver = driver.clone();
         calls.spawn(async move { (name, bump(&driver, name).await, began.elapsed()) });
         settle().await;
     }
-    assert_eq!((script.count(Call::Commit), script.count(Call::Settle)), (2, 2));
+    assert_eq!((script.count(Call::Commit), script.count(Call::Settle)), (4, 4));
     for (name, answer, after) in calls.join_all().await {
-        let expected = if name < 2 { TAKES } else { 2 * TAKES };
+        let expected = if name < 4 { TAKES } else { 2 * TAKES };
         assert_eq!((answer, after), (Ok(1), expected), "caller {name}");
     }
-    assert_eq!(script.count(Call::Commit), 3, "the last four were one batch");
+    assert_eq!(script.count(Call::Commit), 5, "all the others were one batch");
+}
+
+#[tokio::test(start_paused = true)]
+async fn batches_grow_while_they_wait_for_the_backend() {
+    let (driver, script) = start(options(1000));
+    script.says(Says { settling_takes: TAKES, ..Says::default() });
+    bump(&driver, "a").await.unwrap();
+    let calls: JoinSet<_> = (0..4 * 32 + 64)
+        .map(|_| {
+            let driver = driver.clone();
+            async move { bump(&driver, "a").await }
+        })
+        .collect();
+    settle().await;
+    assert_eq!(script.count(Call::Settle), 1 + 4);
+    assert!(calls.join_all().await.into_iter().all(|answer| answer.is_ok()));
+    assert_eq!(script.count(Call::Settle), 1 + 4 + 1, "the next is twice as large");
+    assert_eq!(driver.stats().batches_by_size, [1, 0, 0, 5, 0, 0]);
 }
 
 #[tokio::test(start_paused = true)]

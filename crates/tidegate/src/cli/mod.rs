@@ -1,10 +1,14 @@
 //! The command line: verbs, the flags that all of them share, and those verbs that need no server.
 
 pub mod call;
+pub mod canary;
+pub mod control;
 mod demo;
+pub mod drill;
 mod keygen;
 mod store;
 mod verbs;
+mod words;
 
 use std::{ffi::OsString, path::PathBuf};
 
@@ -82,6 +86,12 @@ pub enum Verb {
     },
     /// Send one command to a guard store; exits with 0 allowed, 1 denied, 2 no answer
     Call(Box<call::CallArgs>),
+    /// Stop and resume everything, see budgets, let somebody in again: the operator's calls
+    Control(Box<control::ControlArgs>),
+    /// Try out what an attack, a stop or a restart would do; exits with 0 only if all is as it should be
+    Drill(Box<drill::DrillArgs>),
+    /// Measure a running guard store: latency, row writes and disk flushes, with a bounded number of RPCs
+    Canary(canary::CanaryArgs),
     /// Print a fresh secret
     Keygen(KeygenArgs),
     /// Watch a guard at work: a server, some honest callers, and an attack
@@ -91,6 +101,8 @@ pub enum Verb {
         /// The shell
         shell: clap_complete::Shell,
     },
+    /// Make or upgrade the tables of a store that has some: PostgreSQL, SQLite, MySQL
+    Migrate,
     /// Look after the embedded store
     #[command(subcommand)]
     Store(StoreVerb),
@@ -133,6 +145,8 @@ Examples:
   tidegate serve                                    # start with no configuration at all
   tidegate call win.hit login:alice 5/1m            # may alice try once more?
   tidegate call kv.set job:42 owner me --ttl 10m --nx
+  tidegate control state                            # the fence, and every family's budget
+  tidegate drill prefix-rotation                    # would your shares stop an attacker with a /48?
   tidegate check --config /etc/tidegate.toml        # before a restart
   tidegate config --reference                       # every key, with its default";
 
@@ -145,6 +159,10 @@ Examples:
       May alice try once more? Five times a minute and twenty times an hour. Names are hashed before they are sent.
   tidegate call kv.set job:42 owner me --ttl 10m --nx
       Claims a job for ten minutes.
+  tidegate control stop --reason 'card testing'
+      Stops everything until `tidegate control resume`; `tidegate control --help` has the operator's other verbs.
+  tidegate drill prefix-rotation
+      Simulates an attack on the configured budgets and shares. Nothing is sent.
   tidegate keygen --env >> .env
       Makes secrets for an installation without a data directory.
   tidegate check --config /etc/tidegate.toml
@@ -158,7 +176,7 @@ Environment:
   TIDEGATE_CONFIG             the configuration file
 
 Exit codes:
-  0 done or allowed, 1 denied, 2 an error or a wrong flag, 78 a faulty configuration";
+  0 done or allowed, 1 denied or not as it should be, 2 an error or a wrong flag, 78 a faulty configuration";
 
 #[cfg(test)]
 mod tests;

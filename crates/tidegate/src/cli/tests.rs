@@ -112,6 +112,13 @@ fn help_is_worth_reading() {
         ("--help", vec!["Environment:", "TIDEGATE_<SECTION>__<KEY>", "Exit codes:", "78"]),
         ("call --help", vec!["win.hit", "res.reserve", "5/1m", "--socket", "Exit codes:"]),
         ("call win.hit --help", vec!["LIMIT/PERIOD", "--algorithm", "sliding", "--cost"]),
+        ("control --help", vec!["state", "forget", "--token-file", "login:alice", "Exit codes:"]),
+        ("control reset --help", vec!["network/48", "--identity", "--digest"]),
+        (
+            "drill --help",
+            vec!["prefix-rotation", "--live", "--tiers-off", "spends the", "FAIL", "Exit codes:"],
+        ),
+        ("canary --help", vec!["--rpcs", "/metrics", "Exit codes:"]),
         ("keygen --help", vec!["--operator", "--pepper", "--env"]),
         ("store --help", vec!["verify", "repair"]),
     ];

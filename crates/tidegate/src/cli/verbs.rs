@@ -79,7 +79,10 @@ pub(crate) const fn consequence(scope: Scope) -> &'static str {
 /// The secrets of the data directory, where there are some, are part of what a start needs.
 fn data_directory_fault(loaded: &Loaded) -> Option<Fault> {
     let directory = &loaded.regardless().store.path;
-    let error = secrets::read(directory).err()?;
+    let error = match secrets::read(directory) {
+        Ok(made) => return config::shared_with_made(loaded, &made?),
+        Err(error) => error,
+    };
     let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
     let place = Place::File(directory.join(secrets::FILE_NAME).into());
     Some(Fault::new(Scope::Fatal, "", place, format!("{error}{cause}")))

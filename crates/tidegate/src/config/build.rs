@@ -48,13 +48,13 @@ pub(super) fn build(settings: &Settings, faults: &mut Vec<Fault>) -> (Configurat
 fn store(settings: &Settings, faults: &mut Vec<Fault>) -> Store {
     let kind = match settings.text("store.kind") {
         "memory" => StoreKind::Memory,
-        "embedded" => StoreKind::Embedded,
-        other => {
-            let message = format!("{other:?} is not in this build yet; `embedded` and `memory` are");
-            faults.push(Fault::new(Scope::Fatal, "store.kind", settings.place("store.kind"), message));
-            StoreKind::Memory
-        }
+        "postgres" => StoreKind::Postgres,
+        "redis" => StoreKind::Redis,
+        "sqlite" => StoreKind::Sqlite,
+        "mysql" => StoreKind::MySql,
+        _ => StoreKind::Embedded,
     };
+    let url = store_url(settings, kind, faults);
     let durability = match settings.text("store.durability") {
         "process" => Durability::Process,
         "none" => Durability::None,
@@ -62,18 +62,50 @@ fn store(settings: &Settings, faults: &mut Vec<Fault>) -> Store {
     };
     let max_entries = match (settings.integer("store.max_entries"), kind) {
         (0, StoreKind::Memory) => 100_000,
-        (0, StoreKind::Embedded) => 1_000_000,
+        (0, _) => 1_000_000,
         (entries, _) => entries,
     };
     Store {
         kind,
         path: settings.path("store.path").unwrap_or_default(),
+        url,
         durability,
         max_entries,
         deadline_ms: settings.integer("store.deadline_ms"),
         max_calls: settings.integer("store.max_calls"),
         secret: secret(settings, "store.secret"),
     }
+}
+
+/// The database's URL, which a store on a server needs and no other takes.
+fn store_url(settings: &Settings, kind: StoreKind, faults: &mut Vec<Fault>) -> Option<Hidden> {
+    let url = settings.url("store.url").cloned();
+    let schemes: &[&str] = match kind {
+        StoreKind::Postgres => &["postgres", "postgresql"],
+        StoreKind::Redis => {
+            &["redis", "rediss", "redis+sentinel", "rediss+sentinel", "redis-cluster", "rediss-cluster"]
+        }
+        StoreKind::MySql => &["mysql", "mariadb"],
+        StoreKind::Embedded | StoreKind::Memory | StoreKind::Sqlite => &[],
+    };
+    let name = settings.text("store.kind");
+    let fault = match &url {
+        None if schemes.is_empty() => None,
+        None => {
+            Some(format!("is missing; store.kind = {name:?} needs one that begins with {}://", schemes[0]))
+        }
+        Some(_) if schemes.is_empty() => Some(format!("has no meaning with store.kind = {name:?}")),
+        Some(url) => {
+            let scheme = url.expose().split_once("://").map_or("", |(scheme, _)| scheme);
+            let known = schemes.contains(&scheme);
+            (!known).then(|| format!("must begin with {}://", schemes.join(":// or ")))
+        }
+    };
+    if let Some(message) = fault {
+        let place = if url.is_some() { settings.place("store.url") } else { settings.place("store.kind") };
+        faults.push(Fault::new(Scope::Fatal, "store.url", place, message));
+    }
+    url
 }
 
 fn admin(settings: &Settings, listen: std::net::SocketAddr, faults: &mut Vec<Fault>) -> Admin {

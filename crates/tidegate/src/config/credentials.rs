@@ -6,6 +6,7 @@ use tidegate_core::secret::Secret;
 use zeroize::Zeroizing;
 
 use super::{
+    Loaded,
     fault::{Fault, Place, Scope},
     kind::SECRETS_MAX,
     parse,
@@ -14,6 +15,7 @@ use super::{
     typed::{Admin, GuardRules},
     value::Value,
 };
+use crate::secrets::DataSecrets;
 
 /// A file of secrets has a few lines.
 const FILE_BYTES_MAX: u64 = 64 * 1024;
@@ -34,19 +36,37 @@ pub(super) fn operator_token(settings: &Settings, faults: &mut Vec<Fault>) -> Op
     }
 }
 
-/// A fault for each secret that is the same as one before it: who learns one would hold the other.
-pub(super) fn no_two_alike(settings: &Settings, rules: &GuardRules, admin: &Admin, faults: &mut Vec<Fault>) {
-    let place_of = |key: &str, file: &str| match settings.place(key) {
+/// The fault of an operator's token that is a signing secret, where one of the two is `made`: the data
+/// directory's stand in for what is not configured.
+pub(crate) fn shared_with_made(loaded: &Loaded, made: &DataSecrets) -> Option<Fault> {
+    let rules = loaded.regardless().guard.as_ref().ok()?;
+    let (key, other, is_shared) = match (&rules.operator_token, rules.secrets.as_slice()) {
+        (Some(token), []) => ("guard.operator_token", "guard_secret", *token == made.guard_secret),
+        (None, secrets) => ("guard.secrets", "operator_token", secrets.contains(&made.operator_token)),
+        // Compared when they were read.
+        (Some(_), _) => return None,
+    };
+    let message = format!("is the same as {other} of the data directory; every secret has one use");
+    let place = place_of(&loaded.settings, key, &format!("{key}_file"));
+    is_shared.then(|| Fault::new(Scope::Guard, key, place, message))
+}
+
+fn place_of(settings: &Settings, key: &str, file: &str) -> Place {
+    match settings.place(key) {
         Place::Default => settings.place(file),
         place => place,
-    };
+    }
+}
+
+/// A fault for each secret that is the same as one before it: who learns one would hold the other.
+pub(super) fn no_two_alike(settings: &Settings, rules: &GuardRules, admin: &Admin, faults: &mut Vec<Fault>) {
     let mut named: Vec<(String, Place, Scope, &Secret)> = Vec::new();
-    let secrets_place = place_of("guard.secrets", "guard.secrets_file");
+    let secrets_place = place_of(settings, "guard.secrets", "guard.secrets_file");
     for (index, secret) in rules.secrets.iter().enumerate() {
         named.push((format!("guard.secrets[{index}]"), secrets_place.clone(), Scope::Guard, secret));
     }
     if let Some(token) = &rules.operator_token {
-        let place = place_of("guard.operator_token", "guard.operator_token_file");
+        let place = place_of(settings, "guard.operator_token", "guard.operator_token_file");
         named.push(("guard.operator_token".into(), place, Scope::Guard, token));
     }
     for (index, token) in admin.tokens.iter().enumerate() {

@@ -38,6 +38,7 @@ pub use typed::{
 };
 pub use value::{Hidden, Value};
 
+pub(crate) use credentials::shared_with_made;
 pub(crate) use listeners::is_private_url;
 pub(crate) use parse::strict_number;
 

@@ -29,6 +29,8 @@ pub struct Store {
     pub kind: StoreKind,
     /// The data directory.
     pub path: PathBuf,
+    /// The database of a shared store; there is one wherever the kind needs it.
+    pub url: Option<Hidden>,
     /// What an acknowledgement means.
     pub durability: Durability,
     /// The most live entries.
@@ -48,6 +50,14 @@ pub enum StoreKind {
     Embedded,
     /// Memory only.
     Memory,
+    /// PostgreSQL.
+    Postgres,
+    /// Redis or Valkey.
+    Redis,
+    /// A SQLite file in the data directory.
+    Sqlite,
+    /// MySQL or MariaDB.
+    MySql,
 }
 
 /// What an acknowledgement of the embedded store means.

@@ -18,7 +18,11 @@ pub(super) fn text(configuration: &Configuration, addresses: &Addresses, first_s
     };
     let kept = match store.kind {
         StoreKind::Memory => "in memory; nothing survives a restart".to_owned(),
-        _ => format!("in {}; {durability}", store.path.display()),
+        StoreKind::Embedded => format!("in {}; {durability}", store.path.display()),
+        StoreKind::Sqlite => format!("in {}; SQLite", store.path.display()),
+        StoreKind::Postgres => "on PostgreSQL".to_owned(),
+        StoreKind::Redis => "on Redis or Valkey".to_owned(),
+        StoreKind::MySql => "on MySQL or MariaDB".to_owned(),
     };
     let scheme = if configuration.listener.tls.is_some() { "https" } else { "http" };
     let secrets = if first_start {
@@ -33,12 +37,13 @@ pub(super) fn text(configuration: &Configuration, addresses: &Addresses, first_s
             .to_owned()
     };
     format!(
-        "tidegate {version}\n  guard    {scheme}://{guard_address}   POST /v1/rpc, GET /healthz, GET /readyz\n  \
+        "tidegate {version}\n  guard    {scheme}://{guard_address}   POST /v1/rpc, /control/*, GET /healthz, GET /readyz\n  \
          admin    http://{admin_address}   GET /metrics\n  store    {kept}{secrets}{guard}\n\n\
          Try, from this folder:\n  \
          tidegate call win.hit login:alice 5/1m      # may alice try once more? five times a minute\n  \
          tidegate call kv.set job:42 owner me --ttl 10m --nx\n  \
-         tidegate demo                               # a login under attack, a replayed webhook, a greedy client\n",
+         tidegate demo                               # a login under attack, a replayed webhook, a greedy client\n  \
+         tidegate control state                      # budgets, what is spent of them, and how to stop everything\n",
         version = env!("CARGO_PKG_VERSION"),
         guard_address = addresses.guard,
         admin_address = addresses.admin,

@@ -8,19 +8,24 @@ use tidegate_protocol::{name::Family, signature::Keyring};
 
 use super::store::OpenStore;
 use crate::{
-    config::{Configuration, Fault, GuardRules},
+    config::{self, Fault, GuardRules, Loaded},
     secrets::DataSecrets,
 };
 
 /// The guard that the configuration describes. One with faults answers every RPC `guard_unavailable`; the log
 /// names each of them.
 pub(super) fn face(
-    configuration: &Configuration,
+    loaded: &Loaded,
     secrets: Option<&DataSecrets>,
     store: &OpenStore,
     metrics: &Arc<Metrics>,
 ) -> Face {
-    let face = configuration.guard.as_ref().map_err(|faults| log_faults(faults)).ok().and_then(|rules| {
+    if let Some(fault) = secrets.and_then(|made| config::shared_with_made(loaded, made)) {
+        log_faults(&[fault]);
+        return Face::Misconfigured;
+    }
+    let rules = loaded.regardless().guard.as_ref();
+    let face = rules.map_err(|faults| log_faults(faults)).ok().and_then(|rules| {
         let keyring = keyring(rules, secrets)?;
         let operator_token = operator_token(rules, secrets)?;
         let families = rules.families.iter();

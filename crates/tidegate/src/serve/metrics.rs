@@ -45,6 +45,7 @@ impl Collector for StoreCollector {
         };
         counter("tidegate_store_batches", "Batches brought to the backend", stats.batches)?;
         counter("tidegate_store_jobs", "Updates and reads in them", stats.jobs)?;
+        counter("tidegate_store_row_writes", "Rows written or removed, sweeps aside", stats.row_writes)?;
         counter("tidegate_store_busy", "Calls refused since too many were running", stats.busy)?;
         counter("tidegate_store_deadline", "Calls that were not answered in time", stats.deadline)?;
         counter("tidegate_store_full", "New keys refused since the store was full", stats.full)?;

@@ -7,6 +7,8 @@ mod metrics;
 mod store;
 mod threads;
 
+pub use store::{StoreError, migrate};
+
 use std::{
     io,
     net::SocketAddr,
@@ -23,7 +25,6 @@ use tidegate_guard::{
     server::{self, Connections, ServerOptions, Shutdown, TlsError, Workers},
     service::{Service, ServiceOptions},
 };
-use tidegate_store_embedded::OpenError;
 use tokio::{
     net::{TcpListener, UnixListener},
     runtime::{Builder, Handle},
@@ -49,7 +50,7 @@ pub enum ServeError {
     Secrets(#[from] SecretsError),
     /// The store.
     #[error("opening the store")]
-    Store(#[from] OpenError),
+    Store(#[from] StoreError),
     /// A listener.
     #[error("listening on {address} ({key})")]
     Listen {
@@ -129,11 +130,11 @@ impl Instance {
 
         let mut registry = Registry::default();
         let metrics = Arc::new(Metrics::register(&mut registry));
-        let store = store::OpenStore::open(&configuration.store, &runtimes)?;
+        let store = store::OpenStore::open(&configuration.store, &runtimes).await?;
         metrics::register_store(&mut registry, &store);
         alerts.register(&mut registry);
 
-        let face = guard::face(&configuration, secrets.as_ref(), &store, &metrics);
+        let face = guard::face(&loaded, secrets.as_ref(), &store, &metrics);
         let options = ServiceOptions {
             body_timeout: Duration::from_millis(listener.body_timeout_ms),
             failures_per_second: u32::try_from(listener.auth_failures_per_second).unwrap_or(u32::MAX),
@@ -219,7 +220,9 @@ impl Instance {
     /// Takes over what can change without a restart. A faulty configuration changes nothing.
     fn reload(&mut self, sources: &Sources) {
         let new = config::load(sources);
-        let change = match config::compare(&self.loaded, &new) {
+        let shared = self.secrets.as_ref().and_then(|made| config::shared_with_made(&new, made));
+        let compared = shared.map_or_else(|| config::compare(&self.loaded, &new), |fault| Err(vec![fault]));
+        let change = match compared {
             Ok(change) => change,
             Err(faults) => {
                 for fault in faults {
@@ -232,7 +235,7 @@ impl Instance {
         if let Err(error) = self.level.change(&configuration.log.level) {
             tracing::error!(kind = "reload-refused", %error, "the log level stays");
         }
-        self.service.replace(guard::face(configuration, self.secrets.as_ref(), &self.store, &self.metrics));
+        self.service.replace(guard::face(&new, self.secrets.as_ref(), &self.store, &self.metrics));
         self.admin.replace_tokens(configuration, self.secrets.as_ref());
         if change.applied.iter().any(|key| key.starts_with("admin.webhook_")) {
             self.webhook.replace(Target::configured(&configuration.admin));

@@ -44,7 +44,7 @@ fn what_the_start_says_to_try_works_as_it_stands() {
     let server = start(&unconfigured());
     let banner = server.banner();
     let lines: Vec<&str> = banner.lines().filter(|line| line.starts_with("  tidegate ")).collect();
-    assert_eq!(lines.len(), 3, "{banner}");
+    assert_eq!(lines.len(), 4, "{banner}");
     for line in lines {
         let ran = bash(server.setup(), line);
         assert!(ran.code == Some(0) && !ran.out.is_empty(), "{line}: {ran:?}");

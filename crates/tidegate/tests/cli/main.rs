@@ -6,8 +6,11 @@
 mod support;
 
 mod call;
+mod control;
+mod drill;
 mod files;
 mod first_start;
+mod operating;
 mod readme;
 mod running;
 mod shell;

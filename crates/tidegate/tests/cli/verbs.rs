@@ -23,6 +23,15 @@ fn every_verb_has_help_that_says_what_it_does() {
         ("call kv.incr", "Add to a counter"),
         ("call res.reserve", "Reserve an attempt"),
         ("call res.refund", "Give a reservation back"),
+        ("control", "operator's calls"),
+        ("control state", "every family's budget"),
+        ("control stop", "no RPC executes a step"),
+        ("control resume", "Take the fence down"),
+        ("control reset", "Clear what identities have spent"),
+        ("control forget", "locked out"),
+        ("control audit", "newest first"),
+        ("drill", "shared-nat"),
+        ("canary", "Measure"),
         ("keygen", "fresh secret"),
         ("demo", "at work"),
         ("completions", "completion script"),
@@ -100,7 +109,7 @@ fn completions_are_scripts_that_their_shell_reads() {
     let setup = Setup::new();
     for shell in ["bash", "zsh", "fish"] {
         let script: Ran = tidegate(&setup, &format!("completions {shell}"));
-        script.assert(0, &["tidegate", "serve", "completions", "win.hit"]);
+        script.assert(0, &["tidegate", "serve", "win.hit", "control", "prefix-rotation", "canary"]);
     }
     bash(&setup, "set -e; source <(tidegate completions bash); complete -p tidegate")
         .assert(0, &["tidegate"]);

@@ -24,7 +24,7 @@ use tidegate_store_embedded::{
     testing::{Fault, Random, SimulatedDisk},
 };
 
-const SEEDS: u64 = 40;
+const SEEDS: u64 = 12;
 const HAPPENINGS: u64 = 250;
 const BUDGET: u64 = 60;
 const OPEN: u64 = 48;

@@ -7,6 +7,7 @@
 mod support;
 
 mod budget_model;
+mod budgets;
 mod caller;
 mod damage;
 mod exhausted;

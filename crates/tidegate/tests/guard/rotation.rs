@@ -3,18 +3,21 @@
 use std::{fs, path::Path};
 
 use rustix::process::Signal;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::{
     eventually,
     message::{incr, one_step, post_to},
+    operator::call,
     server::{Server, Setup},
-    wire::{self, Reply},
+    spending::{budgeted, carrying, looks},
+    wire::{self, Reply, Wire},
 };
 
 const FIRST: &str = "first-secret-0123456789abcdef-012345678";
 const SECOND: &str = "second-secret-0123456789abcdef-01234567";
 const THIRD: &str = "third-secret-0123456789abcdef-012345678";
+const TOKEN: &str = "first-operator-token-0123456789abcdef-01";
 
 #[test]
 fn the_current_and_the_previous_secret() {
@@ -42,6 +45,39 @@ fn a_reload_adds_and_removes_and_a_faulty_one_changes_nothing() {
     eventually("the first secret's end", || (all() == [401, 200, 401]).then_some(()));
     let log = server.log();
     assert!([FIRST, SECOND, THIRD].iter().all(|secret| !log.contains(secret)), "{log}");
+}
+
+/// What has been spent, and a stop, outlive every secret but the one that names the rows.
+#[test]
+fn what_a_new_secret_begins_anew() {
+    let cases = [
+        ("guard.secrets", SECOND, true),
+        ("guard.operator_token", "second-operator-token-0123456789abcdef-0", true),
+        ("store.secret", "second-store-secret-0123456789abcdef-012", false),
+    ];
+    for (key, secret, is_kept) in cases {
+        let setup = budgeted(100).set("guard.secrets", FIRST).set("store.secret", THIRD);
+        let server = setup.set("guard.operator_token", TOKEN).start();
+        let visit = |server: &Server, secret: &str| {
+            let body = carrying(looks("proxy", 5), "source", "it").to_string();
+            post_to(server.guard, secret, body.as_bytes()).unwrap().status
+        };
+        assert_eq!([visit(&server, FIRST), visit(&server, FIRST)], [200, 429]);
+        operate(&server, TOKEN, "POST", "/control/stop");
+        let setup = server.setup().clone().set(key, secret);
+        drop(server);
+
+        let server = setup.start();
+        let token = if key == "guard.operator_token" { secret } else { TOKEN };
+        let state = operate(&server, token, "GET", "/control/state");
+        assert_eq!(state["fence"]["stopped"], is_kept, "{key}");
+        assert_eq!(state["families"]["proxy"]["used"], if is_kept { 5 } else { 0 }, "{key}");
+        operate(&server, token, "POST", "/control/resume");
+        let secret = if key == "guard.secrets" { secret } else { FIRST };
+        assert_eq!(visit(&server, secret), if is_kept { 429 } else { 200 }, "{key}");
+        let entries = operate(&server, token, "GET", "/control/audit")["entries"].as_array().unwrap().len();
+        assert_eq!(entries, if is_kept { 2 } else { 1 }, "{key}");
+    }
 }
 
 #[test]
@@ -96,6 +132,13 @@ fn a_reload_mends_a_guard_that_could_not_be_served() {
     reload(&server, &file, FIRST);
     eventually("the mended guard", || (status(&server, FIRST) == 200).then_some(()));
     assert_eq!(probes(&server), [200, 200]);
+}
+
+#[track_caller]
+fn operate(server: &Server, token: &str, method: &str, target: &str) -> Value {
+    let reply = Wire::tcp(server.guard).unwrap().exchange(&call(token, method, target, "")).unwrap();
+    assert_eq!(reply.status, 200, "{target}: {}", reply.text());
+    reply.json()
 }
 
 fn probes(server: &Server) -> [u16; 2] {

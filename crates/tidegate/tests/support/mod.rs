@@ -8,7 +8,9 @@
 #![allow(clippy::needless_pass_by_value, reason = "a command is written where it is used, by json!")]
 
 pub(crate) mod message;
+pub(crate) mod operator;
 pub(crate) mod server;
+pub(crate) mod spending;
 pub(crate) mod state;
 pub(crate) mod wire;
 

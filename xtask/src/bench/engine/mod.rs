@@ -56,9 +56,17 @@ struct Figures {
     cpu_us: f64,
     batches_per_second: f64,
     updates_per_batch: f64,
-    batch_bytes: f64,
-    /// Batches a second over those of bare writes right after it, where the case flushes.
-    beside_bare: Option<f64>,
+    /// Where the case flushes.
+    flushes: Option<Flushes>,
+}
+
+/// What the disk was asked to do.
+#[derive(Debug, Clone, Copy)]
+struct Flushes {
+    per_second: f64,
+    bytes_each: f64,
+    /// Flushes a second over those of bare writes of as many bytes, right after it.
+    beside_bare: f64,
 }
 
 /// Above what a run inserts.
@@ -72,9 +80,10 @@ pub(crate) fn run(settings: &Settings) -> Result<()> {
     let measured = runtime.context("starting a runtime")?.block_on(measure(&settings, &folder))?;
     let text = format!(
         "Measured on {}.\n\n{} rows of 100 bytes. An update reads three rows, writes two of them and inserts the \
-         third, a record that lives three minutes. CPU is of the whole process, callers and all. Bare writes are \
-         positioned writes of the mean batch's size to a preallocated file, each with fdatasync, in turn with \
-         the engine. {} rounds of {} s; medians.\n\n{}",
+         third, a record that lives three minutes. CPU is of the whole process, callers and all. A flush makes \
+         durable what was written since the last one began, which may be several batches. Bare writes are \
+         positioned writes of as many bytes as a mean flush, to a preallocated file, each with fdatasync, in \
+         turn with the engine. {} rounds of {} s; medians.\n\n{}",
         machine::describe(&folder),
         grouped(settings.keys as f64),
         settings.rounds,
@@ -141,25 +150,22 @@ impl Bench<'_> {
         let seconds = turn.elapsed.as_secs_f64();
         let updates = turn.updates as f64;
         let batches = (driver.batches - driver_before.batches) as f64;
-        let batch_bytes = (engine.written_bytes - engine_before.written_bytes) as f64 / batches;
-        let mut figures = Figures {
+        let mut flushes = None;
+        if case.durability == Durability::Fsync {
+            let count = (engine.flushes - engine_before.flushes) as f64;
+            let (per_second, bytes_each) =
+                (count / seconds, (engine.written_bytes - engine_before.written_bytes) as f64 / count);
+            let bare = self.bare.writes_per_second(bytes_each, self.turn_length())?;
+            flushes = Some(Flushes { per_second, bytes_each, beside_bare: per_second / bare });
+        }
+        let figures = Figures {
             updates_per_second: updates / seconds,
             cpu_us: cpu / updates * 1e6,
             batches_per_second: batches / seconds,
             updates_per_batch: updates / batches,
-            batch_bytes,
-            beside_bare: None,
+            flushes,
         };
-        if case.durability == Durability::Fsync {
-            let bare = self.bare.writes_per_second(batch_bytes, self.turn_length())?;
-            figures.beside_bare = Some(figures.batches_per_second / bare);
-        }
-        println!(
-            "{:<28} {:>9.0} updates/s  {:>5.2} us of CPU",
-            case.name(),
-            figures.updates_per_second,
-            figures.cpu_us
-        );
+        println!("{}", figures.line(case));
         Ok(figures)
     }
 
@@ -200,6 +206,25 @@ impl Case {
     }
 }
 
+impl Figures {
+    fn line(&self, case: Case) -> String {
+        let flushes = self.flushes.map(|flushes| {
+            let Flushes { per_second, bytes_each, beside_bare } = flushes;
+            format!(
+                "  {per_second:>6.0} flushes/s of {bytes_each:>6.0} bytes, {beside_bare:.2} of bare writes"
+            )
+        });
+        format!(
+            "{:<30} {:>9.0} updates/s  {:>5.2} us of CPU  {:>4.0} a batch{}",
+            case.name(),
+            self.updates_per_second,
+            self.cpu_us,
+            self.updates_per_batch,
+            flushes.unwrap_or_default()
+        )
+    }
+}
+
 fn table(measured: &[(Case, Vec<Figures>)]) -> String {
     let mut table = Table::new(&[
         "case",
@@ -207,21 +232,28 @@ fn table(measured: &[(Case, Vec<Figures>)]) -> String {
         "CPU µs an update",
         "batches/s",
         "updates a batch",
-        "bytes a batch",
-        "batches/s over bare writes",
+        "flushes/s",
+        "bytes a flush",
+        "flushes/s over bare writes",
     ]);
     for (case, turns) in measured {
         let middle = |figure: fn(&Figures) -> f64| median(turns.iter().map(figure));
-        let beside_bare = turns.iter().filter_map(|figures| figures.beside_bare);
-        let flushes = case.durability == Durability::Fsync;
+        let of_flushes = |figure: fn(&Flushes) -> f64| {
+            let flushes: Vec<f64> =
+                turns.iter().filter_map(|turn| turn.flushes.as_ref().map(figure)).collect();
+            (!flushes.is_empty()).then(|| median(flushes))
+        };
+        let whole = |figure| of_flushes(figure).map(grouped).unwrap_or_default();
+        let beside_bare = of_flushes(|flushes| flushes.beside_bare);
         table.row([
             case.name(),
             grouped(middle(|figures| figures.updates_per_second)),
             format!("{:.2}", middle(|figures| figures.cpu_us)),
             grouped(middle(|figures| figures.batches_per_second)),
             format!("{:.0}", middle(|figures| figures.updates_per_batch)),
-            grouped(middle(|figures| figures.batch_bytes)),
-            if flushes { format!("{:.2}", median(beside_bare)) } else { String::new() },
+            whole(|flushes| flushes.per_second),
+            whole(|flushes| flushes.bytes_each),
+            beside_bare.map(|ratio| format!("{ratio:.2}")).unwrap_or_default(),
         ]);
     }
     table.into_text()

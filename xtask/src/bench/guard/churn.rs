@@ -42,6 +42,9 @@ pub(super) fn run(bench: &Bench) -> Result<String> {
 const LIVE_BYTES: &str = "tidegate_store_live_bytes";
 const ROWS: &str = "tidegate_store_entries";
 
+/// What the store may take up whatever is live: seven segments.
+const CONSTANT_BYTES: f64 = 7.0 * 16_777_216.0;
+
 /// Below this the two segments that every store has weigh more than the data.
 const SMALL_BYTES: f64 = 67_108_864.0;
 
@@ -57,6 +60,13 @@ fn describe(total: Duration, checks: u64, looks: &[Look]) -> String {
     row(
         "disk over live data, from 64 MiB of it on",
         ratio.map_or_else(unknown, |ratio| format!("{ratio:.2}")),
+    );
+    let beyond = most(|look| {
+        look.live.filter(|live| *live > SMALL_BYTES).map(|live| (look.disk - CONSTANT_BYTES) / live)
+    });
+    row(
+        "the same without seven segments, which are allowed beside three times the live data",
+        beyond.map_or_else(unknown, |ratio| format!("{ratio:.2}")),
     );
     let last = looks.last().and_then(|look| look.live.map(|live| look.disk / live));
     row("disk over live data, at the end", last.map_or_else(unknown, |ratio| format!("{ratio:.2}")));

@@ -48,24 +48,28 @@ struct World {
 
 impl World {
     fn request(&mut self, rules: &FamilyRules, commands: u64, identities: &[(Axis, u8)], good: bool) {
-        let day = (self.now_ms / DAY_MS).max(self.latest_day);
-        if day > self.latest_day {
-            self.latest_day = day;
-            self.spent.clear();
-            self.spent_by.clear();
-        }
+        // A day begins with the first request that it admits.
+        let new_day = self.now_ms / DAY_MS > self.latest_day;
         let held: Vec<_> = identities.iter().map(|id| (id.0, self.quotas.get(id).copied())).collect();
         let standing = if good { Standing::Good } else { Standing::Stranger };
         let ask = Ask { commands, standing, identities: &held };
         let unfenced = !self.fence.stopped;
         let outcome = admit(rules, &self.fence, self.family.as_ref(), &ask, self.now_ms);
-        let total: u64 = self.spent.iter().map(|(commands, _)| commands).sum();
+        let total: u64 = if new_day { 0 } else { self.spent.iter().map(|(commands, _)| commands).sum() };
         let room = if good { BUDGET } else { OPEN };
         let fits = total < BUDGET
             && total + commands <= room
-            && identities.iter().all(|id| self.by(*id) + commands <= rules.allowance(id.0));
+            && identities.iter().all(|id| {
+                let by = if new_day { 0 } else { self.by(*id) };
+                by + commands <= rules.allowance(id.0)
+            });
         assert_eq!(outcome.is_ok(), unfenced && fits, "{outcome:?} after {total}");
         let Ok(admitted) = outcome else { return };
+        if new_day {
+            self.latest_day = self.now_ms / DAY_MS;
+            self.spent.clear();
+            self.spent_by.clear();
+        }
         for (id, quota) in identities.iter().zip(&admitted.quotas) {
             self.quotas.insert(*id, *quota);
             *self.spent_by.entry(*id).or_default() += commands;

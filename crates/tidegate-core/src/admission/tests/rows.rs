@@ -5,7 +5,7 @@ use alloc::{string::String, vec::Vec};
 use proptest::prelude::*;
 
 use crate::{
-    admission::{Action, AuditEntry, Axis, FamilyDay, Fence, Quota},
+    admission::{Action, AuditEntry, Axis, FamilyDay, Fence, Lease, Quota},
     codec::DecodeError,
 };
 
@@ -16,8 +16,9 @@ fn text(longest: usize) -> impl Strategy<Value = Option<String>> {
 
 proptest! {
     #[test]
-    fn family_days(day in 0..1_u64 << 36, used: u64, warned: bool, stopped: bool, generations: [u64; 5]) {
-        let row = FamilyDay { day, used, warned, stopped, generations };
+    fn family_days(day in 0..1_u64 << 36, used: u64, warned: bool, stopped: bool, rest: ([u64; 5], u64), holders in prop::collection::vec(any::<u64>(), 0..64)) {
+        let (generations, epoch) = rest;
+        let row = FamilyDay { day, used, warned, stopped, generations, epoch, holders: holders.into() };
         let mut bytes = Vec::new();
         row.encode(&mut bytes);
         prop_assert_eq!(FamilyDay::decode(&bytes), Ok(row));
@@ -29,6 +30,14 @@ proptest! {
         let mut bytes = Vec::new();
         row.encode(&mut bytes);
         prop_assert_eq!(Quota::decode(&bytes), Ok(row));
+    }
+
+    #[test]
+    fn leases(day: u64, epoch: u64, granted: u64, spent: u64) {
+        let row = Lease { day, epoch, granted, spent };
+        let mut bytes = Vec::new();
+        row.encode(&mut bytes);
+        prop_assert_eq!(Lease::decode(&bytes), Ok(row));
     }
 
     #[test]
@@ -60,6 +69,7 @@ proptest! {
     fn other_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
         let _ = FamilyDay::decode(&bytes);
         let _ = Quota::decode(&bytes);
+        let _ = Lease::decode(&bytes);
         let _ = Fence::decode(&bytes);
         let _ = AuditEntry::decode(&bytes);
     }

@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use super::{
-    Handles, Key, LONG_MS, LimitStoreExt, Outcome, ROOMY, Seen, Store, StoreError, at_once, bump, case,
+    Handles, Key, Keys, LONG_MS, LimitStoreExt, Outcome, ROOMY, Seen, Store, StoreError, at_once, bump, case,
     holds, key, put, same, value,
 };
 use crate::{Invalid, KEYS_MAX, LIFE_MS_MAX, VALUE_BYTES_MAX, testing::ContractCase};
@@ -16,9 +16,56 @@ pub(super) const CASES: &[ContractCase] = &[
     case("expiries are bounded", ROOMY, |store| Box::pin(expiries(store))),
     case("a key stands once in an update", ROOMY, |store| Box::pin(duplicates(store))),
     case("keys of an update are bounded", ROOMY, |store| Box::pin(too_many(store))),
+    case("watched rows are read and not written", ROOMY, |store| Box::pin(watched(store))),
     case("an invalid update leaves nothing", ROOMY, |store| Box::pin(invalid(store))),
     case("an invalid update harms no other", ROOMY, |store| Box::pin(neighbours(store))),
 ];
+
+async fn watched(store: Handles) -> Seen {
+    let (seen, copy) = (key("seen"), key("copy"));
+    put(&store.first, seen, b"3", LONG_MS).await?;
+    let keys = || Keys::from(vec![copy]).watching([seen]);
+    let update = store.second.update_watching(keys(), |view| {
+        let value = view.get(1).map(|row| row.value.clone()).unwrap_or_default();
+        view.put(0, value, view.now_ms() + LONG_MS);
+    });
+    update.await?;
+    same("what was copied from a watched row", value(&store.first, copy).await?, Some(b"3".to_vec()))?;
+    let refused =
+        store.first.update_watching(keys(), |view| view.put(1, b"4".as_slice(), view.now_ms() + LONG_MS));
+    same("writing a watched row", refused.await, Err(Invalid::Watched { index: 1 }.into()))?;
+    let refused = store.first.update_watching(keys(), |view| view.delete(1));
+    same("deleting a watched row", refused.await, Err(Invalid::Watched { index: 1 }.into()))?;
+    same("the watched row", value(&store.second, seen).await?, Some(b"3".to_vec()))?;
+
+    let pair = || [key("one half"), key("other half")];
+    let watchers = (0..MANY_WATCHERS).map(|number| {
+        let store = Arc::clone(store.by_turns(number));
+        async move {
+            if number % 4 == 0 {
+                let both = store.update(pair().to_vec(), move |view| {
+                    (0..2).for_each(|index| {
+                        view.put(index, number.to_le_bytes().as_slice(), view.now_ms() + LONG_MS);
+                    });
+                    true
+                });
+                return both.await;
+            }
+            let keys = Keys::from(vec![key(format!("watcher {number}"))]).watching(pair());
+            let equal = store.update_watching(keys, |view| {
+                view.put(0, b"was here".as_slice(), view.now_ms() + LONG_MS);
+                view.get(1) == view.get(2)
+            });
+            equal.await
+        }
+    });
+    for equal in at_once(watchers).await? {
+        same("whether both halves were the same to a watcher", equal?, true)?;
+    }
+    Ok(Outcome::Kept)
+}
+
+const MANY_WATCHERS: usize = 120;
 
 async fn values(store: Handles) -> Seen {
     let largest: Vec<u8> = (0..=u8::MAX).cycle().take(VALUE_BYTES_MAX).collect();

@@ -12,7 +12,7 @@ use std::{fmt::Debug, sync::Arc};
 use tokio::task::JoinSet;
 
 use super::{ContractCase, Handles, Outcome, What};
-use crate::{Entry, Key, LimitStore, LimitStoreExt, StoreError, Unavailable, contract::BoxFuture};
+use crate::{Entry, Key, Keys, LimitStore, LimitStoreExt, StoreError, Unavailable, contract::BoxFuture};
 
 /// Every case, in the order in which a new store is best made to pass them.
 #[must_use]

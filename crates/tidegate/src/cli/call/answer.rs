@@ -3,13 +3,15 @@
 use std::fmt::Write;
 
 use tidegate_client::RawAnswer;
-use tidegate_core::duration::Written;
 use tidegate_protocol::response::{
     CommandResult, ErrorBody, RefundReason, Response, Status, StepResult, Usage,
 };
 
 use super::{Command, Payload};
-use crate::process::{EXIT_DENIED, EXIT_ERROR, EXIT_GOOD};
+use crate::{
+    cli::words::{in_words, printable, refusal_text},
+    process::{EXIT_DENIED, EXIT_ERROR, EXIT_GOOD},
+};
 
 /// 0: done or allowed; 1: denied, not written or not refunded; 2: failed, or no answer of a guard store.
 pub(super) fn exit_code(raw: &RawAnswer) -> u8 {
@@ -36,7 +38,7 @@ fn was_refused(step: &StepResult) -> bool {
 pub(super) fn for_people(raw: &RawAnswer, payload: &Payload) -> String {
     let response = match read(raw) {
         Ok(response) => response,
-        Err(Some(refusal)) => return printable(&refusal_text(raw.status, &refusal)),
+        Err(Some(refusal)) => return refusal_text(raw.status, &refusal),
         Err(None) => return format!("what answered ({}) is no guard store\n", raw.status),
     };
     let names = names(payload);
@@ -50,25 +52,11 @@ pub(super) fn for_people(raw: &RawAnswer, payload: &Payload) -> String {
     printable(&text)
 }
 
-/// What others wrote shall not steer the terminal.
-fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
-}
-
 fn read(raw: &RawAnswer) -> Result<Response, Option<ErrorBody>> {
     if raw.status == 200 {
         return Response::from_json(&raw.body).map_err(|_| None);
     }
     Err(ErrorBody::from_json(&raw.body).ok())
-}
-
-fn refusal_text(status: u16, refusal: &ErrorBody) -> String {
-    let error = &refusal.error;
-    let mut text = format!("refused: {} ({status})\n  {}\n", error.code.as_str(), error.message);
-    if let Some(wait_ms) = error.retry_after_ms {
-        let _ = writeln!(text, "  try again in {}", in_words(wait_ms));
-    }
-    text
 }
 
 /// What the rows of a table are called: the names that were typed, since only their digests were sent.
@@ -154,15 +142,6 @@ fn table(usages: &[Usage], names: &[&str]) -> String {
             writeln!(text, "  {name:<16} {limit:>10} {used:>10} {remaining:>10}   {}", in_words(*reset_ms));
     }
     text
-}
-
-/// Exact under ten seconds, to the second beyond, rounded up: a wait is never told too short.
-fn in_words(span_ms: u64) -> String {
-    if span_ms < 10_000 {
-        Written(span_ms).to_string()
-    } else {
-        Written(span_ms.div_ceil(1000) * 1000).to_string()
-    }
 }
 
 #[cfg(test)]

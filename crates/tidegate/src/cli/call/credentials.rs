@@ -1,9 +1,11 @@
 //! What a call is signed and hashed with: the client's own, the configuration's, or the data directory's.
 
+use std::net::{Ipv6Addr, SocketAddr};
+
 use thiserror::Error;
 
 use crate::{
-    config::{Configuration, Fault, Hidden, Loaded, Scope, Secret},
+    config::{Fault, GuardListener, Hidden, Loaded, Scope, Secret},
     secrets::{self, SecretsError},
 };
 
@@ -45,27 +47,36 @@ pub enum ClientError {
 /// # Errors
 /// What is missing or faulty.
 pub fn client_credentials(loaded: &Loaded) -> Result<ClientCredentials, ClientError> {
-    let faults: Vec<_> = loaded.faults.iter().filter(|fault| concerns(fault, loaded)).cloned().collect();
-    if !faults.is_empty() {
-        return Err(ClientError::Faults(faults));
-    }
-    let configuration = loaded.regardless();
+    let url = guard_url(loaded)?;
     let client = &loaded.client;
     let configured = loaded.signing_secrets().first();
     let own = client.secret.as_ref().or(configured);
     let made = match (own, &client.key_pepper) {
         (Some(_), Some(_)) => None,
-        _ => secrets::read(&configuration.store.path)?,
+        _ => secrets::read(&loaded.regardless().store.path)?,
     };
     let made = made.as_ref();
     let pepper = client.key_pepper.as_ref().or(made.map(|made| &made.pepper)).ok_or(ClientError::NoPepper)?;
     Ok(ClientCredentials {
-        url: client.url.clone().unwrap_or_else(|| Hidden::new(&own_url(configuration))),
+        url,
         secret: own.or(made.map(|made| &made.guard_secret)).cloned(),
         pepper: pepper.clone(),
         fairness_pepper: client.fairness_pepper.as_ref().unwrap_or(pepper).clone(),
         timeout_ms: client.timeout_ms,
     })
+}
+
+/// Where the guard store is: `client.url`, or the guard listener of this configuration.
+///
+/// # Errors
+/// The configuration is faulty where a client reads it.
+pub fn guard_url(loaded: &Loaded) -> Result<Hidden, ClientError> {
+    let faults: Vec<_> = loaded.faults.iter().filter(|fault| concerns(fault, loaded)).cloned().collect();
+    if !faults.is_empty() {
+        return Err(ClientError::Faults(faults));
+    }
+    let own = || Hidden::new(&own_url(&loaded.regardless().listener));
+    Ok(loaded.client.url.clone().unwrap_or_else(own))
 }
 
 /// Whether a client would go wrong by the fault. What else is wrong with a server's configuration is no
@@ -80,16 +91,19 @@ fn concerns(fault: &Fault, loaded: &Loaded) -> bool {
     }
 }
 
-/// How this machine reaches the guard listener of `configuration`.
-fn own_url(configuration: &Configuration) -> String {
-    let mut address = configuration.listener.listen;
+/// How this machine reaches the guard listener.
+pub(in crate::cli) fn own_url(listener: &GuardListener) -> String {
+    let scheme = if listener.tls.is_some() { "https" } else { "http" };
+    format!("{scheme}://{}", from_here(listener.listen))
+}
+
+/// How this machine reaches an address that it listens on.
+pub(in crate::cli) fn from_here(mut address: SocketAddr) -> SocketAddr {
     if address.ip().is_unspecified() {
-        let loopback =
-            if address.is_ipv4() { [127, 0, 0, 1].into() } else { std::net::Ipv6Addr::LOCALHOST.into() };
+        let loopback = if address.is_ipv4() { [127, 0, 0, 1].into() } else { Ipv6Addr::LOCALHOST.into() };
         address.set_ip(loopback);
     }
-    let scheme = if configuration.listener.tls.is_some() { "https" } else { "http" };
-    format!("{scheme}://{address}")
+    address
 }
 
 #[cfg(test)]

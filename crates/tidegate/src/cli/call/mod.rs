@@ -12,10 +12,11 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use tidegate_core::duration;
 
-pub use credentials::{ClientCredentials, ClientError, client_credentials};
+pub use credentials::{ClientCredentials, ClientError, client_credentials, guard_url};
+pub(super) use credentials::{from_here, own_url};
 pub use grammar::{BudgetWord, WindowWord};
 pub use intent::{Call, CallError, Command, Intent, Output, Payload, SetMode, Target};
-pub use send::{SendError, configured_client, send};
+pub use send::{SendError, client_at, configured_client, send};
 
 /// What `tidegate call` takes.
 #[derive(Debug, Clone, Args)]

@@ -15,7 +15,10 @@ use super::{
     AlgorithmWord, Call, ClientCredentials, ClientError, Command, Intent, Output, Payload, SetMode, Target,
     answer, client_credentials, curl,
 };
-use crate::{config::Loaded, process::EXIT_GOOD};
+use crate::{
+    config::{Hidden, Loaded},
+    process::EXIT_GOOD,
+};
 
 /// Why nothing was sent, or nothing came back.
 #[derive(Debug, Error)]
@@ -93,6 +96,14 @@ pub async fn send(call: Call, loaded: &Loaded, out: &mut dyn Write) -> Result<u8
 /// A secret is missing, or the URL can't be used.
 pub fn configured_client(loaded: &Loaded) -> Result<GuardClient, SendError> {
     Context::of(loaded)?.client(&Target::Configured)
+}
+
+/// A client of the guard store at `url`, with the secrets of the configuration and the data directory.
+///
+/// # Errors
+/// A secret is missing, or the URL can't be used.
+pub fn client_at(url: &Hidden, loaded: &Loaded) -> Result<GuardClient, SendError> {
+    Context::of(loaded)?.client(&Target::Url(url.expose().to_owned()))
 }
 
 /// What the configuration and the data directory give.

@@ -1,6 +1,8 @@
 //! The rows and the log together: what is written goes to the log first and then to the rows. Who reads it may
 //! be answered once it is as durable as it shall be.
 
+mod upkeep;
+
 use std::{
     error::Error as StdError,
     io,
@@ -8,14 +10,15 @@ use std::{
         Arc, OnceLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use parking_lot::{Condvar, Mutex};
 use thiserror::Error;
 use tidegate_store::{
-    BackendError, Change, Entry, Key, NewState, Scope, VALUE_BYTES_MAX, Value, clock::Clock,
+    BackendError, Change, Entry, Key, NewState, Scope, Swept, VALUE_BYTES_MAX, Value, clock::Clock,
 };
-use tracing::{error, warn};
+use tracing::error;
 
 use crate::{
     Durability, OpenError, Options, RealDisk, Stats, Upkeep,
@@ -23,24 +26,22 @@ use crate::{
     disk::{Disk, Guard},
     error::disk_error,
     format::{FrameKind, encode_delete, encode_put, record_bytes},
-    log::{Log, Need, Stepped},
+    log::{Log, Need},
     recovery::{Checksums, lock, recover},
     rows::{Name, OutOfSlots, Place, Rows},
     settled::{Settled, Unsettled},
     threads::Bell,
 };
 
-/// Rows that are sorted by what is due at a time: under a millisecond.
-const ADVANCE_STEPS: usize = 1024;
-/// The same with every sweep, in steps: some 40 ms, when a million rows were written to expire in the same few
-/// minutes of another day. The rest of them is found by the upkeep.
-const ADVANCE_STEPS_A_SWEEP: usize = 256 * 1024;
+/// Rows that are sorted by what is due in a step of a sweep: about a millisecond, and no more than removing those
+/// that it finds takes.
+const ADVANCE_STEPS_A_SWEEP: usize = 1024;
 /// The same with every load, so that a busy store needs no other time for it.
 const ADVANCE_STEPS_A_LOAD: usize = 128;
 /// Slots that are looked at in one step of a walk: some 50 µs.
 const WALK_SLOTS: usize = 4096;
-/// How long the disk may lag behind under [`Durability::Process`].
-const FLUSH_EVERY_MS: u64 = 1000;
+/// Who waits for the next segment looks by itself whether the store has stopped.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// What a record's two lengths take up at most.
 const VARINTS_BYTES_MAX: u64 = 20;
 /// More than a frame's header, an end frame, and a frame of all secrets take up.
@@ -183,7 +184,9 @@ impl Engine {
         let bytes_max = bytes_max(changes);
         while writer.log.must_wait(bytes_max) {
             self.bell.ring();
-            self.prepared.wait(&mut writer);
+            self.prepared.wait_for(&mut writer, LOOK_AGAIN);
+            // Nothing is prepared any more once the store has stopped.
+            self.check()?;
         }
         let log = &mut writer.log;
         let payload = log.payload();
@@ -235,27 +238,24 @@ impl Engine {
             flush
         };
         self.unsettled.flushed(flush.lsn());
-        writer.lock().log.flushed(&flush);
+        let mut writer = writer.lock();
+        writer.log.flushed(&flush);
+        if writer.log.is_releasing() {
+            self.bell.ring();
+        }
     }
 
-    /// Removes up to `rows_max` expired rows; fewer if no more are left.
-    pub(crate) fn sweep(&self, rows_max: usize) -> Result<usize, BackendError> {
+    /// Looks for what has expired, in some steps, and removes up to `rows_max` rows.
+    pub(crate) fn sweep(&self, rows_max: usize) -> Result<Swept, BackendError> {
         self.check()?;
+        let mut rows = self.rows.lock();
         let now_ms = self.clock.now_ms();
-        let mut removed = 0;
-        let mut complete = false;
-        let mut steps_left = ADVANCE_STEPS_A_SWEEP;
-        while removed < rows_max && !complete && steps_left > 0 {
-            steps_left = steps_left.saturating_sub(ADVANCE_STEPS);
-            // Given up each time around, so that nobody waits for more than one step.
-            let mut rows = self.rows.lock();
-            complete = rows.advance(now_ms, ADVANCE_STEPS);
-            removed += rows.remove_expired(now_ms, rows_max - removed);
-        }
+        let sorted = rows.advance(now_ms, ADVANCE_STEPS_A_SWEEP);
+        let removed = rows.remove_expired(now_ms, rows_max);
         if removed > 0 {
             self.swept.store(true, Ordering::Relaxed);
         }
-        Ok(removed)
+        Ok(Swept { removed, complete: sorted && removed < rows_max })
     }
 
     /// The keys of up to `keys_max` live rows of `scope`; fewer if there are no more.
@@ -283,83 +283,6 @@ impl Engine {
         Ok(self.rows.lock().count_of_tag(self.tag))
     }
 
-    /// One step of the upkeep that writes; answers whether there is more to do at once.
-    pub(crate) fn step(&self, written_bytes: u64) -> bool {
-        let Some(writer) = self.writer.as_ref().filter(|_| self.failure.get().is_none()) else {
-            return false;
-        };
-        let step = writer.lock().log.begin_step();
-        // Without the lock: it may take long, and others may write meanwhile.
-        let prepared = step.map(|step| step.run());
-        let live_bytes = self.rows.lock().live_bytes();
-        let (more, releasing) = {
-            let mut writer = writer.lock();
-            let more = self.clean(&mut writer, prepared, live_bytes, written_bytes);
-            (more, writer.log.is_starved() && writer.log.is_releasing())
-        };
-        self.let_go(writer);
-        releasing && self.settle(self.clock.now_ms(), 0) || more
-    }
-
-    /// The part of a step that needs the writer.
-    fn clean(
-        &self,
-        writer: &mut Writer,
-        prepared: Option<io::Result<Stepped>>,
-        live_bytes: u64,
-        written_bytes: u64,
-    ) -> bool {
-        let prepared = prepared.map_or(Ok(()), |stepped| writer.log.end_step(stepped));
-        self.prepared.notify_all();
-        // On a full disk nothing is prepared until the cleaning has let something go.
-        let stuck = prepared.is_err();
-        let starved = writer.log.is_starved();
-        let stepped = writer.step(&self.rows, live_bytes, self.clock.now_ms(), written_bytes);
-        let more = match stepped {
-            Ok(more) => more && (!stuck || writer.cleaner.wants_step(&writer.log, live_bytes)),
-            // The next step knows that it has to do with what room there is.
-            Err(_) => writer.log.is_starved() && !starved,
-        };
-        writer.note(&prepared.and(stepped));
-        more
-    }
-
-    /// Lets go of what is not needed any more; of the files without the lock, since removing one may take long.
-    fn let_go(&self, writer: &Mutex<Writer>) {
-        let live_bytes = self.rows.lock().live_bytes();
-        let surplus = {
-            let mut writer = writer.lock();
-            let bytes_max = Cleaner::disk_bytes_max(&writer.log, live_bytes);
-            writer.log.collect(bytes_max)
-        };
-        let left = surplus.remove();
-        if !left.is_empty() {
-            writer.lock().log.keep(left);
-        }
-    }
-
-    /// The upkeep of a quiet moment; answers whether there is more to do at once.
-    pub(crate) fn idle(&self) -> bool {
-        let now_ms = self.clock.now_ms();
-        let sorted = self.rows.lock().advance(now_ms, ADVANCE_STEPS);
-        let more = self.step(0);
-        if !more && self.threaded {
-            if self.tell(now_ms, FLUSH_EVERY_MS) {
-                self.unsettled.want_flush();
-            }
-        } else if !more {
-            self.settle(now_ms, FLUSH_EVERY_MS);
-        }
-        more || !sorted
-    }
-
-    /// Leaves a log that says that all of it is on the disk.
-    pub(crate) fn close(&self) {
-        let now_ms = self.clock.now_ms();
-        self.settle(now_ms, 0);
-        self.settle(now_ms, 0);
-    }
-
     pub(crate) fn stats(&self) -> Stats {
         let mut stats = {
             let rows = self.rows.lock();
@@ -383,37 +306,6 @@ impl Engine {
             stats.copied_bytes = writer.cleaner.copied_bytes();
         }
         stats
-    }
-
-    /// Flushes what has waited long enough; answers whether segments were let go.
-    fn settle(&self, now_ms: u64, flush_every_ms: u64) -> bool {
-        let Some(writer) = self.writer.as_ref().filter(|_| self.tell(now_ms, flush_every_ms)) else {
-            return false;
-        };
-        let releasing = writer.lock().log.is_releasing();
-        self.flush();
-        self.let_go(writer);
-        releasing && !writer.lock().log.is_releasing()
-    }
-
-    /// Tells the log what no frame tells yet, if enough time has passed; answers whether it wants a flush.
-    fn tell(&self, now_ms: u64, flush_every_ms: u64) -> bool {
-        let Some(writer) = self.writer.as_ref().filter(|_| self.failure.get().is_none()) else {
-            return false;
-        };
-        let mut writer = writer.lock();
-        let due = self.durability == Durability::Fsync
-            || now_ms.saturating_sub(writer.flushed_at_ms) >= flush_every_ms
-            || writer.log.is_releasing();
-        if !due || writer.log.must_wait(CONTROL_BYTES_MAX) {
-            return false;
-        }
-        writer.flushed_at_ms = now_ms;
-        let told = writer.tell(now_ms, self.swept.swap(false, Ordering::Relaxed));
-        if told.is_err() {
-            writer.note(&told);
-        }
-        writer.log.has_unflushed()
     }
 
     /// Answers the bytes of all rows then.
@@ -456,49 +348,6 @@ impl Engine {
         });
         self.unsettled.fail(|| stopped(failure));
         stopped(failure)
-    }
-}
-
-impl Writer {
-    fn step(
-        &mut self,
-        rows: &Mutex<Rows>,
-        live_bytes: u64,
-        now_ms: u64,
-        written_bytes: u64,
-    ) -> io::Result<bool> {
-        let wants = self.cleaner.wants_step(&self.log, live_bytes);
-        if wants && !self.log.must_wait(Cleaner::step_bytes_max(written_bytes)) {
-            self.cleaner.step(&mut self.log, rows, now_ms, written_bytes)?;
-        }
-        Ok(self.wants_step(live_bytes))
-    }
-
-    /// Whether there is something for the upkeep to do at once.
-    fn wants_step(&self, live_bytes: u64) -> bool {
-        self.log.wants_next() || self.cleaner.wants_step(&self.log, live_bytes)
-    }
-
-    /// Writes a mark if there is something to tell: what is durable, what is not needed, what time it is.
-    fn tell(&mut self, now_ms: u64, swept: bool) -> io::Result<()> {
-        let time = swept && now_ms > self.log.last_now_ms();
-        let release = self.log.is_releasing() && !self.log.release_is_told();
-        if time || release || self.log.has_untold() {
-            self.log.mark(if release { Need::Release } else { Need::Ordinary }, now_ms)?;
-        }
-        Ok(())
-    }
-
-    /// Logs that the upkeep fails, once, and that it works again.
-    fn note<T>(&mut self, stepped: &io::Result<T>) {
-        match stepped {
-            Err(error) if !self.failing => {
-                warn!(%error, "the upkeep of the log fails; the log grows until it works again");
-            }
-            Ok(_) if self.failing => warn!("the upkeep of the log works again"),
-            _ => {}
-        }
-        self.failing = stepped.is_err();
     }
 }
 

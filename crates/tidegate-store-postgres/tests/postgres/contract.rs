@@ -1,0 +1,52 @@
+//! The public contract, whole, on two instances that share a server.
+
+use std::{sync::Arc, time::Duration};
+
+use tidegate_store::{
+    BoxFuture, Driver, DriverOptions, LimitStore,
+    testing::{Disturbance, FaultyBackend, Handles, Harness, Reopened, Switch, check_all},
+};
+
+use crate::setup::{Fresh, driver_options};
+
+struct Instances {
+    fresh: Fresh,
+    options: DriverOptions,
+    switch: Switch,
+}
+
+impl Instances {
+    async fn start(&self) -> Reopened {
+        (self.instance().await, self.instance().await)
+    }
+
+    async fn instance(&self) -> Arc<dyn LimitStore> {
+        let backend = FaultyBackend::new(self.fresh.backend().await, self.switch.clone());
+        Arc::new(Driver::start(backend, self.options.clone()))
+    }
+}
+
+impl Harness for Instances {
+    fn disturb(&self, disturbance: Disturbance) -> bool {
+        self.switch.set(disturbance);
+        true
+    }
+
+    fn reopen(&self) -> BoxFuture<'_, Option<Reopened>> {
+        Box::pin(async { Some(self.start().await) })
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_contract_of_a_limit_store_is_kept() {
+    let report = check_all(async |max_entries| {
+        let deadline = Duration::from_secs(1);
+        let options = DriverOptions { deadline, ..driver_options(max_entries) };
+        let instances =
+            Instances { fresh: Fresh::new().await, options: options.clone(), switch: Switch::new() };
+        let (first, second) = instances.start().await;
+        Handles { first, second, deadline, max_calls: options.max_calls, harness: Arc::new(instances) }
+    });
+    let report = report.await.unwrap_or_else(|violations| panic!("{violations}"));
+    assert_eq!(report.not_shown, []);
+}
