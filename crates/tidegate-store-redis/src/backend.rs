@@ -1,7 +1,6 @@
 //! The backend: rows are read, decided on here, and written if they are still as they were read.
 
 use std::{
-    collections::BTreeSet,
     future::{Ready, ready},
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
@@ -12,7 +11,7 @@ use tidegate_store::{Backend, BackendError, Change, Key, Loaded, NewState, Scope
 
 use crate::{
     link::{Effect, Link},
-    names::{Names, pattern},
+    names::{Names, after, bounds},
     options::Options,
     row::{Row, Version, encode},
     script::{Arguments, Scripts},
@@ -104,7 +103,7 @@ impl RedisBackend {
             return Ok(0);
         }
         let rows = due.iter().map(|key| names.row(key));
-        let keys: Vec<Vec<u8>> = std::iter::once(names.index()).chain(rows).collect();
+        let keys: Vec<Vec<u8>> = [names.index(), names.keys()].into_iter().chain(rows).collect();
         let removed = self.link.run(&self.scripts.sweep, &keys, &Arguments::new(), Effect::Repeatable).await;
         removed.map_err(failed("removing expired rows"))
     }
@@ -136,7 +135,8 @@ impl Backend for RedisBackend {
         let has_turn = self.in_conflict.load(Ordering::Relaxed);
         let turn_ms = if has_turn { self.turn_ms } else { "0" };
         let rows = keys.iter().map(|key| self.names.row(key.as_bytes()));
-        let names: Vec<Vec<u8>> = [self.names.index(), self.names.turn()].into_iter().chain(rows).collect();
+        let names = [self.names.index(), self.names.keys(), self.names.turn()];
+        let names: Vec<Vec<u8>> = names.into_iter().chain(rows).collect();
         let arguments = vec![self.token.clone(), turn_ms.into()];
         let answer = self.link.run(&self.scripts.load, &names, &arguments, Effect::Repeatable).await;
         let answer: Option<LoadAnswer> = answer.map_err(failed(DOING))?;
@@ -152,40 +152,34 @@ impl Backend for RedisBackend {
 
     async fn commit(&self, batch: Batch, changes: Vec<Change>) -> Result<Self::Settled, BackendError> {
         const DOING: &str = "committing a batch";
-        // What was only read was read at one instant.
-        let needed = batch.has_turn || !changes.is_empty();
-        let arguments = arguments(self.token.clone(), &batch, &changes)?;
-        let done = if needed {
-            self.link.run(&self.scripts.commit, &batch.names, &arguments, self.commits).await
-        } else {
-            Ok(true)
-        };
-        match done {
-            Ok(false) => Err(self.conflict(DOING)),
-            done => {
-                self.in_conflict.store(false, Ordering::Relaxed);
-                done.map(|_| ready(Ok(()))).map_err(failed(DOING))
-            }
+        if changes.is_empty() && !batch.has_turn {
+            // What was only read was read at one instant.
+            return Ok(ready(Ok(())));
         }
+        let arguments = arguments(self.token.clone(), &batch, &changes)?;
+        let done = self.link.run(&self.scripts.commit, &batch.names, &arguments, self.commits).await;
+        if matches!(done, Ok(false)) {
+            return Err(self.conflict(DOING));
+        }
+        self.in_conflict.store(false, Ordering::Relaxed);
+        done.map(|_| ready(Ok(()))).map_err(failed(DOING))
     }
 
     async fn keys_in(&self, scope: Scope, keys_max: usize) -> Result<Vec<Key>, BackendError> {
-        // While the index grows or shrinks a key may come twice.
-        let (mut found, mut cursor) = (BTreeSet::new(), 0_u64);
+        let (mut first, last) = bounds(scope);
+        let mut found = Vec::new();
         loop {
-            let mut scan = cmd("ZSCAN");
-            scan.arg(self.names.index()).arg(cursor);
-            scan.arg("MATCH").arg(pattern(scope)).arg("COUNT").arg(SCAN_ROWS);
-            let page = self.link.call(&scan, Effect::Repeatable).await;
-            let (next, page): (u64, Vec<(Vec<u8>, f64)>) =
-                page.map_err(failed("looking through the rows"))?;
-            let keys =
-                page.iter().filter_map(|(key, _)| Some(Key::from_bytes(key.as_slice().try_into().ok()?)));
+            let mut range = cmd("ZRANGEBYLEX");
+            range.arg(self.names.keys()).arg(first).arg(&last).arg("LIMIT").arg(0).arg(PAGE_KEYS);
+            let page = self.link.call(&range, Effect::Repeatable).await;
+            let page: Vec<Vec<u8>> = page.map_err(failed("looking through the keys"))?;
+            let keys = page.iter().filter_map(|key| Some(Key::from_bytes(key.as_slice().try_into().ok()?)));
             found.extend(self.living(keys.filter(|key| scope.holds(key)).collect()).await?);
-            if next == 0 || found.len() >= keys_max {
-                return Ok(found.into_iter().take(keys_max).collect());
-            }
-            cursor = next;
+            let Some(end) = page.last().filter(|_| page.len() == PAGE_KEYS && found.len() < keys_max) else {
+                found.truncate(keys_max);
+                return Ok(found);
+            };
+            first = after(end);
         }
     }
 
@@ -253,5 +247,5 @@ const PATIENCE_BEYOND_DEADLINE: Duration = Duration::from_millis(250);
 /// instance is gone.
 pub(crate) const TURN_MS: &str = "100";
 
-/// Entries of the index that the server looks at in one step: some ms.
-const SCAN_ROWS: usize = 5000;
+/// Keys that are looked at in one step.
+const PAGE_KEYS: usize = 1000;

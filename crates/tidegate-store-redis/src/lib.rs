@@ -19,7 +19,8 @@
 //! | `{prefix}:format` | string | how all this is laid out: 1 |
 //! | `{prefix}:secrets` | set | the ids of secrets that may have rows |
 //! | `{prefix}:<id>:<24 bytes>` | string | a row, with the server's own expiry set: 8 bytes of a version, 8 of its expiry in ms (big endian), its value. The id is the secret's, in hexadecimal, 0 for none |
-//! | `{prefix}:<id>:index` | sorted set | the rows' keys by their expiry: what there is, how many, and what to sweep |
+//! | `{prefix}:<id>:index` | sorted set | the rows' keys by their expiry: how many there are, and what to sweep |
+//! | `{prefix}:<id>:keys` | sorted set | the rows' keys in their own order: what there is of a group |
 //! | `{prefix}:<id>:turn` | string | which instance goes first, for 100 ms at most |
 //!
 //! # Several instances

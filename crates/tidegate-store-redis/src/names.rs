@@ -42,6 +42,11 @@ impl Names {
         format!("{}index", self.secret).into_bytes()
     }
 
+    /// The keys of all rows in their own order, those of a group together.
+    pub(crate) fn keys(&self) -> Vec<u8> {
+        format!("{}keys", self.secret).into_bytes()
+    }
+
     /// Who goes before all others.
     pub(crate) fn turn(&self) -> Vec<u8> {
         format!("{}turn", self.secret).into_bytes()
@@ -53,19 +58,17 @@ impl Names {
     }
 }
 
-/// A glob pattern that every key of `scope` matches, and few others.
-pub(crate) fn pattern(scope: Scope) -> Vec<u8> {
+/// The ends of a range of keys, as Redis is told them, that holds those of `scope` and of its group only.
+pub(crate) fn bounds(scope: Scope) -> (Vec<u8>, Vec<u8>) {
     // All keys of a group begin alike.
     let any: Key = scope.group.key(&[]);
-    let mut pattern = Vec::new();
-    for byte in &any.as_bytes()[..GROUP_BYTES] {
-        if b"*?[]\\".contains(byte) {
-            pattern.push(b'\\');
-        }
-        pattern.push(*byte);
-    }
-    pattern.push(b'*');
-    pattern
+    let group = &any.as_bytes()[..GROUP_BYTES];
+    ([b"[", group].concat(), [b"[", group, &[0xff; Key::BYTES - GROUP_BYTES]].concat())
+}
+
+/// The start of the range behind `key`.
+pub(crate) fn after(key: &[u8]) -> Vec<u8> {
+    [b"(", key].concat()
 }
 
 const GROUP_BYTES: usize = 8;
@@ -81,8 +84,6 @@ const PREFIX_BYTES_MAX: usize = 64;
 
 #[cfg(test)]
 mod tests {
-    use tidegate_store::Group;
-
     use super::*;
 
     /// The part of a name that a cluster hashes.
@@ -101,6 +102,7 @@ mod tests {
             names.format(),
             names.secrets(),
             names.index(),
+            names.keys(),
             names.turn(),
             names.row(&awkward),
             names.row(Key::of(&[b"a", b"b"]).as_bytes()),
@@ -130,16 +132,5 @@ mod tests {
         for (prefix, right) in table {
             assert_eq!(is_prefix(prefix), right, "{prefix}");
         }
-    }
-
-    #[test]
-    fn a_pattern_takes_bytes_as_they_are() {
-        let group = (0_u32..).map(|number| Group::of(&number.to_le_bytes()));
-        let special = |group: &Group| group.key(&[]).as_bytes()[..GROUP_BYTES].contains(&b'*');
-        let group = group.into_iter().find(special).unwrap();
-        let pattern = pattern(Scope { group, member: None });
-        let star = pattern.iter().position(|byte| *byte == b'*').unwrap();
-        assert_eq!(pattern[star - 1], b'\\');
-        assert_eq!(pattern.last(), Some(&b'*'));
     }
 }

@@ -1,16 +1,16 @@
 -- Reads rows and the clock at one instant.
--- KEYS: the index, the turn, the rows. ARGV: who asks; for how many ms it wants the turn (0: not at all).
+-- KEYS: the index, the keys, the turn, the rows. ARGV: who asks; for how many ms it wants the turn (0: not at all).
 -- Answers the clock in ms, how many rows the index has, and the rows; nothing while another has the turn.
-local turn = redis.call('GET', KEYS[2])
+local turn = redis.call('GET', KEYS[3])
 if turn and turn ~= ARGV[1] then
   return false
 end
 if ARGV[2] ~= '0' then
-  redis.call('SET', KEYS[2], ARGV[1], 'PX', ARGV[2])
+  redis.call('SET', KEYS[3], ARGV[1], 'PX', ARGV[2])
 end
 local time = redis.call('TIME')
 local rows = {}
-for key = 3, #KEYS do
-  rows[key - 2] = redis.call('GET', KEYS[key])
+for key = 4, #KEYS do
+  rows[key - 3] = redis.call('GET', KEYS[key])
 end
 return { time[1] * 1000 + math.floor(time[2] / 1000), redis.call('ZCARD', KEYS[1]), rows }

@@ -11,7 +11,11 @@ use tracing::{
     span,
 };
 
-use super::{bump, key, open, options, store};
+use super::{
+    bump, key, open, options,
+    proxy::{Fault, Proxy},
+    store,
+};
 use crate::{OpenError, Options, RedisBackend};
 
 /// The whole chain of an error.
@@ -39,6 +43,14 @@ async fn another_format_is_refused() {
             "{error}"
         );
     }
+}
+
+#[tokio::test]
+async fn an_old_server_is_refused() {
+    let server = RedisServer::start(&[]).unwrap();
+    let proxy = Proxy::start(server.port(), Fault::Old).await;
+    let error = refused(&options(&proxy.url())).await;
+    assert!(error.contains("is Redis 5.") && error.contains("Redis 6.2, Valkey 7.2 or newer"), "{error}");
 }
 
 #[tokio::test]
@@ -73,7 +85,7 @@ async fn errors_tell_what_was_wrong_and_no_password() {
 #[tokio::test]
 async fn a_user_without_the_needed_commands_is_refused() {
     let server = RedisServer::start(&[]).unwrap();
-    for command in ["zadd", "del", "set", "zscan", "evalsha"] {
+    for command in ["zadd", "del", "set", "zrangebylex", "evalsha"] {
         server.ask(&format!("ACL SETUSER limited reset on >pass ~* +@all -{command}")).unwrap();
         let options = options(&format!("redis://limited:pass@127.0.0.1:{}", server.port()));
         let error = refused(&options).await;

@@ -19,6 +19,8 @@ use tokio::{
 pub(super) enum Fault {
     /// Every answer takes longer.
     Slow(Duration),
+    /// The server says that it is of an old version.
+    Old,
     /// Once the proxy is armed, the next command with this in it does not reach the server, and the connection
     /// breaks.
     LoseCommand(String),
@@ -79,12 +81,12 @@ async fn pass(mut client: TcpStream, mut server: TcpStream, armed: &AtomicBool, 
                 }
             }
             read = server.read(&mut answers) => {
-                let answer = &answers[..read?];
-                if answer.is_empty() {
-                    return Ok(());
-                }
-                if let Fault::Slow(delay) = fault {
-                    tokio::time::sleep(*delay).await;
+                let answer = &mut answers[..read?];
+                match fault {
+                    _ if answer.is_empty() => return Ok(()),
+                    Fault::Slow(delay) => tokio::time::sleep(*delay).await,
+                    Fault::Old => make_old(answer),
+                    Fault::LoseCommand(_) | Fault::LoseAnswer(_) => {}
                 }
                 client.write_all(answer).await?;
             }
@@ -95,10 +97,18 @@ async fn pass(mut client: TcpStream, mut server: TcpStream, armed: &AtomicBool, 
 impl Fault {
     fn concerns(&self, command: &[u8]) -> bool {
         match self {
-            Self::Slow(_) => false,
+            Self::Slow(_) | Self::Old => false,
             Self::LoseCommand(marker) | Self::LoseAnswer(marker) => {
                 command.windows(marker.len()).any(|part| part == marker.as_bytes())
             }
         }
+    }
+}
+
+/// Changes the first digit of the version.
+fn make_old(answer: &mut [u8]) {
+    let name = b"redis_version:";
+    if let Some(at) = answer.windows(name.len()).position(|part| part == name) {
+        answer[at + name.len()] = b'5';
     }
 }

@@ -22,13 +22,9 @@ async fn a_broken_row_is_an_error_and_no_count() {
     let options = options(&server.url());
     let store = store(&options).await;
     let row = quoted(&options.prefix, "row");
-    let breakages = [
-        format!("SET {row} abc"),
-        format!("DEL {row}\r\nRPUSH {row} abc"),
-        format!("SETRANGE {row} 0 short"),
-    ];
-    for breakage in &breakages[..2] {
-        server.ask(breakage).unwrap();
+    let breakages = [format!("SET {row} abc"), format!("RPUSH {row} abc")];
+    for breakage in breakages {
+        server.ask(&breakage).unwrap();
         for _ in 0..2 {
             let answer = bump(&store, key("row")).await;
             assert_eq!(answer, Err(StoreError::Unavailable(Unavailable::Backend)), "{breakage}");
