@@ -82,9 +82,7 @@ fn store_url(settings: &Settings, kind: StoreKind, faults: &mut Vec<Fault>) -> O
     let url = settings.url("store.url").cloned();
     let schemes: &[&str] = match kind {
         StoreKind::Postgres => &["postgres", "postgresql"],
-        StoreKind::Redis => {
-            &["redis", "rediss", "redis+sentinel", "rediss+sentinel", "redis-cluster", "rediss-cluster"]
-        }
+        StoreKind::Redis => &["redis", "rediss", "valkey", "valkeys"],
         StoreKind::MySql => &["mysql", "mariadb"],
         StoreKind::Embedded | StoreKind::Memory | StoreKind::Sqlite => &[],
     };
@@ -97,7 +95,9 @@ fn store_url(settings: &Settings, kind: StoreKind, faults: &mut Vec<Fault>) -> O
         Some(_) if schemes.is_empty() => Some(format!("has no meaning with store.kind = {name:?}")),
         Some(url) => {
             let scheme = url.expose().split_once("://").map_or("", |(scheme, _)| scheme);
-            let known = schemes.contains(&scheme);
+            // How a server of Redis is found stands behind a plus.
+            let plain = if kind == StoreKind::Redis { scheme.split('+').next() } else { Some(scheme) };
+            let known = plain.is_some_and(|scheme| schemes.contains(&scheme));
             (!known).then(|| format!("must begin with {}://", schemes.join(":// or ")))
         }
     };
