@@ -99,7 +99,7 @@ fn what_stops_a_start_is_said_at_once_and_in_full() {
         ("guard.listen", "not an address", &["environment TIDEGATE_GUARD__LISTEN", "guard.listen: must be"]),
         ("guard.listen", &taken, &[&taken, "guard.listen", "in use"]),
         ("guard.listen", "0.0.0.0:0", &["guard.listen", "allow_cleartext"]),
-        ("store.kind", "postgres", &["store.kind", "not in this build yet"]),
+        ("store.kind", "postgres", &["store.url", "is missing", "postgres://"]),
         ("store.path", "/proc/nothing/here", &["/proc/nothing/here"]),
     ];
     for (key, value, said) in table {
