@@ -41,7 +41,7 @@ pub struct Keys {
 
 impl Keys {
     /// With `more` keys whose entries are read and never written. Nobody changes them during the update either,
-    /// but instances of a shared store that only watch them don't wait for each other.
+    /// but a store that tells watching from writing lets instances that only watch them go on side by side.
     #[must_use]
     pub fn watching(mut self, more: impl IntoIterator<Item = Key>) -> Self {
         let before = self.all.len();
