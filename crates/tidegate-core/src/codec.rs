@@ -4,6 +4,9 @@
 //! later version can be told from this one. Numbers are written in their shortest form and only that form
 //! is read back, so that a row has one encoding.
 
+use alloc::{borrow::ToOwned, string::String};
+use core::str;
+
 use thiserror::Error;
 
 /// Why bytes are not the row they were taken for. Rows are written by the store alone, so this means
@@ -54,6 +57,12 @@ pub fn put_varint(out: &mut impl Extend<u8>, mut value: u64) {
         value >>= 7;
     }
     out.extend([low_bits(value)]);
+}
+
+/// Appends a text that may be absent: one more than its length, then its bytes; 0 for none.
+pub fn put_text(out: &mut impl Extend<u8>, text: Option<&str>) {
+    put_varint(out, text.map_or(0, |text| text.len() as u64 + 1));
+    out.extend(text.unwrap_or_default().bytes());
 }
 
 /// Takes a row apart from its start.
@@ -137,6 +146,18 @@ impl<'a> Reader<'a> {
     /// It is no number, or a larger one.
     pub fn varint_to(&mut self, max: u64) -> Result<u64, DecodeError> {
         self.varint().and_then(|value| if value <= max { Ok(value) } else { Err(DecodeError::OutOfRange) })
+    }
+
+    /// A text of at most `bytes_max` bytes, as [`put_text`] writes it.
+    ///
+    /// # Errors
+    /// It is cut off, longer, or not UTF-8.
+    pub fn text(&mut self, bytes_max: usize) -> Result<Option<String>, DecodeError> {
+        let length = self.varint_to((bytes_max as u64).saturating_add(1))?;
+        let Some(length) = length.checked_sub(1) else { return Ok(None) };
+        let bytes = self.bytes(usize::try_from(length).map_err(|_| DecodeError::OutOfRange)?)?;
+        let text = str::from_utf8(bytes).map_err(|_| DecodeError::OutOfRange)?;
+        Ok(Some(text.to_owned()))
     }
 
     /// Everything that is left.

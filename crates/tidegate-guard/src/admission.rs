@@ -126,7 +126,7 @@ impl AdmissionPlan {
             Spending::OnLease => self.spend_lease(&rows, view)?,
             Spending::Leasing { instance, .. } => self.take_lease(&rows, *instance, view)?,
         };
-        let expires_at_ms = admitted.day.ends_at_ms().min(view.now_ms() + LIFE_MS_MAX);
+        let expires_at_ms = end_of(&admitted.day, view);
         for ((_, place), quota) in self.identities.iter().zip(&admitted.quotas) {
             view.put_beside(*place, encoded(|value| quota.encode(value)), expires_at_ms);
         }
@@ -140,7 +140,7 @@ impl AdmissionPlan {
             admission::admit_on_lease(rows.rules, rows.fence, rows.day, own.as_ref(), rows.ask, now_ms);
         let (lease, quotas) = spent.map_err(|not_leased| rows.not_leased(not_leased, None, now_ms))?;
         let day = FamilyDay::on(rows.day, now_ms);
-        self.put_lease(&lease, &day, view);
+        self.lease.into_iter().for_each(|place| put_lease(place, &lease, &day, view));
         let commands = rows.ask.commands;
         Ok(Admitted { day, quotas, commands, warned: false, entered_reserve: false, exhausted: false })
     }
@@ -155,23 +155,15 @@ impl AdmissionPlan {
         let leased = leased.map_err(|not_leased| rows.not_leased(not_leased, Some(instance), now_ms))?;
         let day = &leased.admitted.day;
         view.put_lasting(self.family, encoded(|value| day.encode(value)));
-        self.put_lease(&leased.own, day, view);
+        self.lease.into_iter().for_each(|place| put_lease(place, &leased.own, day, view));
         for (place, lease) in self.others.iter().zip(&leased.others) {
-            let expires_at_ms = day.ends_at_ms().min(now_ms + LIFE_MS_MAX);
-            view.put_kept(*place, encoded(|value| lease.encode(value)), expires_at_ms);
+            put_lease(*place, lease, day, view);
         }
         Ok(leased.admitted)
     }
 
     fn own_lease(&self, view: &View<'_>) -> Result<Option<Lease>, Stopped> {
         self.lease.map_or(Ok(None), |place| row(view, place, Lease::decode))
-    }
-
-    fn put_lease(&self, lease: &Lease, day: &FamilyDay, view: &mut View<'_>) {
-        let expires_at_ms = day.ends_at_ms().min(view.now_ms() + LIFE_MS_MAX);
-        if let Some(place) = self.lease {
-            view.put_kept(place, encoded(|value| lease.encode(value)), expires_at_ms);
-        }
     }
 
     /// Remembers who is good: whom the caller vouches for, and who was given an attempt back just now.
@@ -204,6 +196,15 @@ impl AdmissionPlan {
             Standing::NotLookedUp
         }
     }
+}
+
+fn put_lease(place: usize, lease: &Lease, day: &FamilyDay, view: &mut View<'_>) {
+    view.put_kept(place, encoded(|value| lease.encode(value)), end_of(day, view));
+}
+
+/// When rows of the family's day expire: with it, or as late as a row may, if a clock was far ahead.
+fn end_of(day: &FamilyDay, view: &View<'_>) -> u64 {
+    day.ends_at_ms().min(view.now_ms() + LIFE_MS_MAX)
 }
 
 /// What every way of spending looks at.

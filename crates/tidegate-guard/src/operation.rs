@@ -4,7 +4,7 @@
 //! command (a limit, say) is taken from the command again: a fingerprint that matches says that the commands
 //! are the same, in whatever order and spacing their JSON came.
 
-use tidegate_core::codec::{DecodeError, Reader, put_varint};
+use tidegate_core::codec::{DecodeError, Reader, put_text, put_varint};
 use tidegate_protocol::{
     name::ReceiptId,
     request::{Command, Step},
@@ -112,10 +112,10 @@ fn take_result(reader: &mut Reader<'_>, command: &Command) -> Result<CommandResu
             retry_after_ms: take_optional(reader)?,
         },
         Command::Get { .. } => {
-            CommandResult::Get { value: take_text(reader)?, ttl_ms: take_optional(reader)? }
+            CommandResult::Get { value: reader.text(usize::MAX)?, ttl_ms: take_optional(reader)? }
         }
         Command::Set { .. } => {
-            CommandResult::Set { written: take_bool(reader)?, current: take_text(reader)? }
+            CommandResult::Set { written: take_bool(reader)?, current: reader.text(usize::MAX)? }
         }
         Command::Delete { .. } => CommandResult::Delete { deleted: take_bool(reader)? },
         Command::Expire { .. } => CommandResult::Expire { updated: take_bool(reader)? },
@@ -126,7 +126,7 @@ fn take_result(reader: &mut Reader<'_>, command: &Command) -> Result<CommandResu
         Command::Reserve { budgets, .. } => {
             let limits = budgets.iter().map(|budget| budget.limit);
             if take_bool(reader)? {
-                let receipt = take_text(reader)?.map(|id| ReceiptId::parse(&id)).transpose();
+                let receipt = reader.text(usize::MAX)?.map(|id| ReceiptId::parse(&id)).transpose();
                 let receipt = receipt.map_err(|_| RecordFault::Unreadable)?;
                 CommandResult::Reserved { receipt, budgets: take_usages(reader, limits)? }
             } else {
@@ -172,19 +172,6 @@ fn put_optional(out: &mut Vec<u8>, number: Option<u64>) {
 
 fn take_optional(reader: &mut Reader<'_>) -> Result<Option<u64>, RecordFault> {
     Ok(reader.varint()?.checked_sub(1))
-}
-
-/// One more than the length, then the bytes; 0 for none.
-fn put_text(out: &mut Vec<u8>, text: Option<&str>) {
-    put_optional(out, text.map(|text| text.len() as u64));
-    out.extend_from_slice(text.unwrap_or_default().as_bytes());
-}
-
-fn take_text(reader: &mut Reader<'_>) -> Result<Option<String>, RecordFault> {
-    let Some(length) = take_optional(reader)? else { return Ok(None) };
-    let bytes = reader.bytes(usize::try_from(length).map_err(|_| RecordFault::Unreadable)?)?;
-    let text = str::from_utf8(bytes).map_err(|_| RecordFault::Unreadable)?;
-    Ok(Some(text.to_owned()))
 }
 
 fn take_bool(reader: &mut Reader<'_>) -> Result<bool, RecordFault> {

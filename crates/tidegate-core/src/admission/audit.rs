@@ -2,11 +2,8 @@
 
 use alloc::string::String;
 
-use super::{
-    Axis, DAY_MS,
-    fence::{REASON_BYTES_MAX, put_text, take_text},
-};
-use crate::codec::{DecodeError, Reader, first_byte, put_varint};
+use super::{Axis, DAY_MS, fence::REASON_BYTES_MAX};
+use crate::codec::{DecodeError, Reader, first_byte, put_text, put_varint};
 
 /// How long an entry is kept: 90 days, in ms.
 pub const AUDIT_LIFE_MS: u64 = 90 * DAY_MS;
@@ -120,10 +117,10 @@ impl AuditEntry {
             Some(place) => Axis::ALL.into_iter().find(|axis| *axis as u64 == place),
             None => None,
         };
-        let mut word = || take_text(&mut reader, WORD_BYTES_MAX);
+        let mut word = || reader.text(WORD_BYTES_MAX);
         let (family, identity, key) = (word()?, word()?, word()?);
-        let reason = take_text(&mut reader, REASON_BYTES_MAX)?;
-        let from = take_text(&mut reader, WORD_BYTES_MAX)?.unwrap_or_default();
+        let reason = reader.text(REASON_BYTES_MAX)?;
+        let from = reader.text(WORD_BYTES_MAX)?.unwrap_or_default();
         reader.end()?;
         Ok(Self { number, at_ms, action, family, axis, identity, key, reason, from })
     }

@@ -1,8 +1,8 @@
 //! The operator's fence: while it is up, nothing is admitted.
 
-use alloc::{borrow::ToOwned, string::String};
+use alloc::string::String;
 
-use crate::codec::{DecodeError, Reader, first_byte, put_varint};
+use crate::codec::{DecodeError, Reader, first_byte, put_text, put_varint};
 
 /// The longest reason, in bytes of UTF-8.
 pub const REASON_BYTES_MAX: usize = 256;
@@ -38,20 +38,7 @@ impl Fence {
             _ => return Err(DecodeError::OutOfRange),
         };
         let since_ms = reader.varint()?;
-        let reason = take_text(&mut reader, REASON_BYTES_MAX)?;
+        let reason = reader.text(REASON_BYTES_MAX)?;
         reader.end().map(|()| Self { stopped, reason, since_ms })
     }
-}
-
-/// One more than the length, then the bytes; 0 for none.
-pub(super) fn put_text(out: &mut impl Extend<u8>, text: Option<&str>) {
-    put_varint(out, text.map_or(0, |text| text.len() as u64 + 1));
-    out.extend(text.unwrap_or_default().bytes());
-}
-
-pub(super) fn take_text(reader: &mut Reader<'_>, bytes_max: usize) -> Result<Option<String>, DecodeError> {
-    let Some(length) = reader.varint_to(bytes_max as u64 + 1)?.checked_sub(1) else { return Ok(None) };
-    let bytes = reader.bytes(usize::try_from(length).map_err(|_| DecodeError::OutOfRange)?)?;
-    let text = core::str::from_utf8(bytes).map_err(|_| DecodeError::OutOfRange)?;
-    Ok(Some(text.to_owned()))
 }
