@@ -1,0 +1,1 @@
+//! Bounded, staged admission for services that take public HTTP and UDP.

@@ -1,0 +1,1 @@
+//! The reverse proxy and the per-app abuse defense: policies applied, counted, tried on past traffic.

