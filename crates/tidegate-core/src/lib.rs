@@ -13,6 +13,7 @@ pub mod key;
 pub mod record;
 pub mod reservation;
 pub mod secret;
+pub mod tracker;
 pub mod window;
 
 /// The largest limit, cost or counter: what every JSON reader can hold exactly (2^53 - 1).
