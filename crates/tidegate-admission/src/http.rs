@@ -1,16 +1,21 @@
 //! Admission of requests: who holds what, and until when.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, net::IpAddr, sync::Arc};
 
+use http::{HeaderMap, HeaderName, HeaderValue, header};
 use prometheus_client::registry::Registry;
 use smallvec::SmallVec;
-use tidegate_core::tracker::{Key, Limit, Work};
+use tidegate_core::{
+    address::Address,
+    forwarded::{self, Source},
+    tracker::{Key, Limit, Work},
+};
 
 use crate::{
     clock::Clock,
     identity::{Fingerprint, Seed, SourcePrefix},
     metrics::{Metrics, Stage},
-    profile::{HttpProfile, InvalidProfile, Profile},
+    profile::{HttpProfile, InvalidProfile, Profile, Trust},
     refusal::{BodyTooLarge, Dimension, RateLimited},
     tracker::{Charge, Decision, Size, Tracker},
 };
@@ -22,6 +27,7 @@ pub struct HttpAdmission(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     profile: HttpProfile,
+    trust: Trust,
     tracker: Tracker,
     seed: Seed,
     clock: Clock,
@@ -78,8 +84,9 @@ impl HttpAdmission {
     pub fn new(profile: &Profile, seed: Seed, clock: Clock) -> Result<Self, InvalidProfile> {
         profile.validate()?;
         let tracker = Tracker::new(Size::of(profile.http.bounds, FIXED_ROWS));
+        let trust = profile.client_address.trust()?;
         let profile = profile.http.clone();
-        Ok(Self(Arc::new(Inner { profile, tracker, seed, clock, metrics: Metrics::default() })))
+        Ok(Self(Arc::new(Inner { profile, trust, tracker, seed, clock, metrics: Metrics::default() })))
     }
 
     /// Stage one, before anything is parsed: charges the global, source-prefix and operation budgets, and holds
@@ -137,9 +144,28 @@ impl HttpAdmission {
         self.0.metrics.register("http", registry);
     }
 
+    /// The source of a request from `peer`: the client that trusted proxies name, or else `peer`.
+    #[must_use]
+    pub fn source(&self, peer: IpAddr, headers: &HeaderMap) -> SourcePrefix {
+        let (peer, trust) = (Address::from(peer), &self.0.trust);
+        if trust.proxies.is_empty() {
+            return peer.into();
+        }
+        let name = match trust.source {
+            Source::XForwardedFor => X_FORWARDED_FOR,
+            Source::Forwarded => header::FORWARDED,
+        };
+        let lines = headers.get_all(name).iter().map(HeaderValue::as_bytes);
+        forwarded::client_address(peer, lines, &trust.proxies, trust.source).into()
+    }
+
+    pub(crate) fn body_cap(&self) -> BodyTooLarge {
+        BodyTooLarge { body_bytes_max: self.body_bytes_max() }
+    }
+
     pub(crate) fn body_too_large(&self) -> BodyTooLarge {
         self.0.metrics.bodies_too_large.inc();
-        BodyTooLarge { body_bytes_max: self.body_bytes_max() }
+        self.body_cap()
     }
 
     pub(crate) fn peer_unknown(&self) {
@@ -247,7 +273,8 @@ impl<'a> Scope<'a> {
                     charge(Dimension::Capability, profile.capability, &[], fingerprint.bytes())
                 }
             }),
-            self.resource.and_then(|resource| charge(Dimension::Resource, profile.resource, within, resource)),
+            self.resource
+                .and_then(|resource| charge(Dimension::Resource, profile.resource, within, resource)),
         ]
     }
 }
@@ -311,6 +338,8 @@ impl fmt::Debug for Scope<'_> {
         f.write_str("Scope(…)")
     }
 }
+
+const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
 const GLOBAL: usize = 0;
 const OPERATIONS: usize = 1 + u8::MAX as usize;

@@ -17,6 +17,8 @@ mod stage_two;
 mod tracker;
 mod udp;
 
+#[cfg(feature = "axum")]
+pub use self::stage_two::NoAdmission;
 pub use self::{
     clock::Clock,
     http::{HttpAdmission, Lease, Operation, Scope},
@@ -25,5 +27,5 @@ pub use self::{
     profile::Profile,
     refusal::{BodyTooLarge, Cause, Dimension, RateLimited},
     stage_two::{StageTwo, Tunnel},
-    udp::{Allowance, Sender, Unverified, UdpGate},
+    udp::{Allowance, Sender, UdpGate, Unverified},
 };

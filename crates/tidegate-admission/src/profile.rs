@@ -4,7 +4,7 @@ mod read;
 mod validate;
 
 use thiserror::Error;
-use tidegate_core::tracker::Limit;
+use tidegate_core::{forwarded::Source, network::PrefixSet, tracker::Limit};
 
 /// Budgets, ceilings and whose word is taken for a client's address.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,19 +23,16 @@ pub struct ClientAddress {
     /// Networks whose forwarded headers are believed.
     pub trusted_proxies: Vec<String>,
     /// The header that they write.
-    pub source: ForwardedHeader,
+    pub source: Source,
     /// Whether a trusted network may be wider than /8 (IPv4) or /16 (IPv6).
     pub allow_broad_trust: bool,
 }
 
-/// The header in which trusted proxies say where a request came from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum ForwardedHeader {
-    /// `X-Forwarded-For`.
-    #[default]
-    XForwardedFor,
-    /// `Forwarded`, RFC 7239.
-    Forwarded,
+/// [`ClientAddress`], read.
+#[derive(Debug)]
+pub(crate) struct Trust {
+    pub(crate) proxies: PrefixSet,
+    pub(crate) source: Source,
 }
 
 /// Budgets of HTTP requests.
@@ -139,6 +136,18 @@ impl Profile {
     pub fn validate(&self) -> Result<(), InvalidProfile> {
         let faults = validate::faults(self);
         if faults.is_empty() { Ok(()) } else { Err(InvalidProfile(faults)) }
+    }
+}
+
+impl ClientAddress {
+    pub(crate) fn trust(&self) -> Result<Trust, InvalidProfile> {
+        let mut faults = Vec::new();
+        let proxies = validate::trusted_proxies(self, &mut faults);
+        if faults.is_empty() {
+            Ok(Trust { proxies, source: self.source })
+        } else {
+            Err(InvalidProfile(faults))
+        }
     }
 }
 

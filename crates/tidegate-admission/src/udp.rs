@@ -87,8 +87,7 @@ impl UdpGate {
             keyed: &[Charge { place: key, limit: profile.source_prefix, dimension: Dimension::SourcePrefix }],
             ..UNVERIFIED
         };
-        self.admits(Stage::One, now_ms, &decision)
-            .then_some(Unverified { allowance: Allowance { bytes } })
+        self.admits(Stage::One, now_ms, &decision).then_some(Unverified { allowance: Allowance { bytes } })
     }
 
     /// Stage two, after verification and before any state changes or anything is sent: charges the capability,

@@ -1,9 +1,12 @@
 //! From TOML to numbers. A key that is missing, unknown or of the wrong type is a fault; reading goes on.
 
-use tidegate_core::tracker::{Limit, Share};
+use tidegate_core::{
+    forwarded::Source,
+    tracker::{Limit, Share},
+};
 use toml_edit::{Document, Item, TableLike};
 
-use super::{Bounds, ClientAddress, Fault, ForwardedHeader, HttpProfile, Profile, UdpProfile};
+use super::{Bounds, ClientAddress, Fault, HttpProfile, Profile, UdpProfile};
 
 /// Reads what can be read; what can't is zero, or empty. `None` if the text isn't TOML at all.
 pub(super) fn profile(text: &str, faults: &mut Vec<Fault>) -> Option<Profile> {
@@ -38,11 +41,11 @@ struct Table<'a> {
 
 fn client_address(table: &mut Table<'_>) -> ClientAddress {
     let source = match table.text("source") {
-        Some("x_forwarded_for") | None => ForwardedHeader::XForwardedFor,
-        Some("forwarded") => ForwardedHeader::Forwarded,
+        Some("x_forwarded_for") | None => Source::XForwardedFor,
+        Some("forwarded") => Source::Forwarded,
         Some(_) => {
             table.fault("source", "must be \"x_forwarded_for\" or \"forwarded\"");
-            ForwardedHeader::XForwardedFor
+            Source::XForwardedFor
         }
     };
     ClientAddress {

@@ -2,9 +2,12 @@
 
 use std::ops::RangeInclusive;
 
-use tidegate_core::tracker::Share;
+use tidegate_core::{
+    network::{Prefix, PrefixSet},
+    tracker::Share,
+};
 
-use super::{Bounds, Fault, HttpProfile, Profile, UdpProfile};
+use super::{Bounds, ClientAddress, Fault, HttpProfile, Profile, UdpProfile};
 
 /// The keys that one request holds at once: its network, tenant, principal or capability, and resource.
 const KEYS_A_REQUEST: u32 = 4;
@@ -26,7 +29,31 @@ pub(super) fn faults(profile: &Profile) -> Vec<Fault> {
     let mut faults = Faults(Vec::new());
     faults.http(&profile.http);
     faults.udp(&profile.udp);
+    trusted_proxies(&profile.client_address, &mut faults.0);
     faults.0
+}
+
+/// The networks whose forwarded headers count. Whoever trusts half of the world lets it choose its budgets.
+pub(super) fn trusted_proxies(address: &ClientAddress, faults: &mut Vec<Fault>) -> PrefixSet {
+    let mut proxies = Vec::new();
+    for (index, text) in address.trusted_proxies.iter().enumerate() {
+        let fault = match Prefix::parse(text) {
+            Err(error) => error.to_string(),
+            Ok(prefix) if !address.allow_broad_trust && is_broad(&prefix) => {
+                "is wider than /8 (IPv4) or /16 (IPv6), and allow_broad_trust is not set".to_owned()
+            }
+            Ok(prefix) => {
+                proxies.push(prefix);
+                continue;
+            }
+        };
+        faults.push(Fault { field: format!("client_address.trusted_proxies.{index}"), message: fault });
+    }
+    proxies.into_iter().collect()
+}
+
+const fn is_broad(prefix: &Prefix) -> bool {
+    prefix.length() < if prefix.is_ipv6() { 16 } else { 8 }
 }
 
 struct Faults(Vec<Fault>);
@@ -84,7 +111,8 @@ impl Faults {
             let message = "is over max_tracked_keys, of which it is a part".to_owned();
             self.push(format!("{path}.critical_tracked_key_reserve"), message);
         } else if max_tracked_keys < least {
-            let message = format!("must be at least {least}: the keys that can be in use at once, and the reserve");
+            let message =
+                format!("must be at least {least}: the keys that can be in use at once, and the reserve");
             self.push(ceiling, message);
         }
     }

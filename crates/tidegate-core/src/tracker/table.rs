@@ -67,10 +67,10 @@ impl Table {
 
     /// Spends one of the key's budget, and holds a lease if the work is `leased`.
     pub fn charge(&mut self, key: Key, work: Work, leased: bool) {
-        let mut entry = self.rows.entry(key.0, |entry| entry.key == key, |entry| entry.key.0).or_insert(Entry {
-            key,
-            row: Row::default(),
-        });
+        let mut entry = self
+            .rows
+            .entry(key.0, |entry| entry.key == key, |entry| entry.key.0)
+            .or_insert(Entry { key, row: Row::default() });
         let row = &mut entry.get_mut().row;
         let was_active = row.is_active();
         row.charge(work, leased);

@@ -3,9 +3,13 @@ use super::{Cause, Key, Limit, Row, Share, Table, Windows, Work};
 #[test]
 fn windows_lie_end_to_end() {
     let windows = Windows::new(10_000);
-    for (now_ms, number, left_ms) in
-        [(0, 0, 10_000), (1, 0, 9_999), (9_999, 0, 1), (10_000, 1, 10_000), (u64::MAX, u64::MAX / 10_000, 8_385)]
-    {
+    for (now_ms, number, left_ms) in [
+        (0, 0, 10_000),
+        (1, 0, 9_999),
+        (9_999, 0, 1),
+        (10_000, 1, 10_000),
+        (u64::MAX, u64::MAX / 10_000, 8_385),
+    ] {
         assert_eq!((windows.number(now_ms), windows.left_ms(now_ms)), (number, left_ms), "{now_ms}");
     }
     assert_eq!(Windows::new(0), Windows::new(1));
@@ -13,8 +17,7 @@ fn windows_lie_end_to_end() {
 
 #[test]
 fn optional_work_leaves_the_rest_to_critical_work() {
-    let limit =
-        Limit { spent: Share { all: 3, optional: 2 }, active: Share { all: 2, optional: 1 } };
+    let limit = Limit { spent: Share { all: 3, optional: 2 }, active: Share { all: 2, optional: 1 } };
     let mut row = Row::default();
     let mut check = |work, expected: Option<Cause>| {
         assert_eq!(row.refusal(&limit, work), expected);
