@@ -29,3 +29,8 @@ pub use self::{
     stage_two::{StageTwo, Tunnel},
     udp::{Allowance, Sender, UdpGate, Unverified},
 };
+
+/// The documents' examples compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/admission.md")]
+mod documents {}

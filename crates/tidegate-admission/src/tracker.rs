@@ -135,6 +135,14 @@ impl Tracker {
         }
     }
 
+    /// Milliseconds until a budget in a fixed place is full again, if it is spent.
+    pub(crate) fn spent_for_ms(&self, now_ms: u64, charge: &Charge<usize>, work: Work) -> Option<u64> {
+        let mut fixed = self.fixed.lock();
+        fixed.enter(self.windows.number(now_ms));
+        let refusal = fixed.rows[charge.place].refusal(&charge.limit, work);
+        (refusal == Some(Cause::Rate)).then(|| self.windows.left_ms(now_ms))
+    }
+
     /// How many keys have a row in the window of `now_ms`.
     pub(crate) fn tracked(&self, now_ms: u64) -> usize {
         self.sweep(self.windows.number(now_ms));
@@ -169,7 +177,8 @@ impl Tracker {
         }
         if !(new_rows.is_empty() && decision.fixed.is_empty()) {
             let mut fixed = self.fixed.lock();
-            fixed.check(window, decision)?;
+            fixed.enter(window);
+            fixed.check(decision)?;
             self.take_rows(&new_rows, decision.may_use_reserve)?;
             fixed.charge(decision);
         }
@@ -233,11 +242,14 @@ impl Tracker {
 }
 
 impl Fixed {
-    fn check(&mut self, window: u64, decision: &Decision<'_>) -> Result<(), (Dimension, Cause)> {
+    fn enter(&mut self, window: u64) {
         if window > self.window {
             self.window = window;
             self.rows.iter_mut().for_each(Row::clear_window);
         }
+    }
+
+    fn check(&self, decision: &Decision<'_>) -> Result<(), (Dimension, Cause)> {
         for charge in decision.fixed {
             if let Some(cause) = self.rows[charge.place].refusal(&charge.limit, decision.work) {
                 return Err((charge.dimension, cause));

@@ -90,6 +90,13 @@ impl UdpGate {
         self.admits(Stage::One, now_ms, &decision).then_some(Unverified { allowance: Allowance { bytes } })
     }
 
+    /// Milliseconds until the next window, if the budget of the whole service is spent until then. Whoever
+    /// leaves the socket alone for so long lets the kernel drop a flood, which costs less than reading it.
+    pub fn closed_for_ms(&self, now_ms: u64) -> Option<u64> {
+        let global = Charge { place: GLOBAL, limit: self.profile.global, dimension: Dimension::Global };
+        self.tracker.spent_for_ms(now_ms, &global, UNVERIFIED.work)
+    }
+
     /// Stage two, after verification and before any state changes or anything is sent: charges the capability,
     /// role and mediation budgets. `false`: drop it; nothing was charged.
     ///

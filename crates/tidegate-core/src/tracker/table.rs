@@ -46,12 +46,6 @@ impl Table {
         before - self.rows.len()
     }
 
-    /// Whether the key has a row.
-    #[must_use]
-    pub fn holds(&self, key: Key) -> bool {
-        self.rows.find(key.0, |entry| entry.key == key).is_some()
-    }
-
     /// The key's counts; nothing is counted for a key without a row.
     #[must_use]
     pub fn row(&self, key: Key) -> Option<Row> {
@@ -67,14 +61,16 @@ impl Table {
 
     /// Spends one of the key's budget, and holds a lease if the work is `leased`.
     pub fn charge(&mut self, key: Key, work: Work, leased: bool) {
-        let mut entry = self
-            .rows
-            .entry(key.0, |entry| entry.key == key, |entry| entry.key.0)
-            .or_insert(Entry { key, row: Row::default() });
-        let row = &mut entry.get_mut().row;
-        let was_active = row.is_active();
+        // Not by the table's own entry, which makes room for a new key even if the key is there.
+        if let Some(entry) = self.rows.find_mut(key.0, |entry| entry.key == key) {
+            self.active_rows += usize::from(leased && !entry.row.is_active());
+            entry.row.charge(work, leased);
+            return;
+        }
+        let mut row = Row::default();
         row.charge(work, leased);
-        self.active_rows += usize::from(leased && !was_active);
+        self.active_rows += usize::from(leased);
+        self.rows.insert_unique(key.0, Entry { key, row }, |entry| entry.key.0);
     }
 
     /// Ends one lease of the key. Answers whether its row went, since it counted nothing else.
