@@ -8,11 +8,17 @@ extern crate alloc;
 pub mod address;
 pub mod admission;
 pub mod codec;
+pub mod defense;
 pub mod duration;
+pub mod forwarded;
 pub mod key;
+pub mod network;
+pub mod path;
+pub mod policy;
 pub mod record;
 pub mod reservation;
 pub mod secret;
+pub mod tracker;
 pub mod window;
 
 /// The largest limit, cost or counter: what every JSON reader can hold exactly (2^53 - 1).
