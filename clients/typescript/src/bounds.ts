@@ -24,5 +24,10 @@ export const TIMEOUT_MS_MAX = 2000;
 /** Far more than the largest answer: 32 commands whose results hold 2 KiB of escaped text each. */
 export const ANSWER_BYTES_MAX = 1024 * 1024;
 
+/** Calls of one client that are under way: a store that hangs must not hang the application. */
+export const CALLS_MAX = 512;
+
 /** Entries of every map in memory; the oldest is dropped first. */
-export const REMEMBERED_MAX = 10_000;
+export const MEMORY_ENTRIES_MAX = 10_000;
+/** What a caller is told to wait for while the store is unavailable: 30 s. */
+export const UNAVAILABLE_RETRY_MS = 30_000;

@@ -6,7 +6,6 @@ import { requestFault } from "./check.js";
 import { GuardUnavailable, type Reason } from "./error.js";
 import { Hmac } from "./hmac.js";
 import { emit, type Hooks } from "./hooks.js";
-import { type Digest, digest, type Purpose } from "./identity.js";
 import { type GuardRequest, operationId } from "./request.js";
 import type { GuardResponse } from "./response.js";
 import { secretFault } from "./secret.js";
@@ -22,11 +21,8 @@ export interface Guard {
   run<const R extends GuardRequest>(request: R): Promise<GuardResponse<R>>;
   /** A view whose calls are charged to `fairness`. */
   withFairness(fairness: Fairness): Guard;
-  /**
-   * What stands for `value` on the server.
-   * @throws {GuardUnavailable} There is no pepper.
-   */
-  digest(purpose: Purpose, value: string): Promise<Digest>;
+  /** How long a call may take. */
+  readonly timeoutMs: number;
 }
 
 /** How a client may differ from the ordinary one. */
@@ -43,6 +39,7 @@ export interface GuardClientOptions {
 /** What all views of a client share. */
 interface Core {
   readonly transport: Transport;
+  readonly timeoutMs: number;
   readonly names: Hmac;
   readonly fairness: Hmac;
   readonly hooks: Hooks;
@@ -57,7 +54,13 @@ class View implements Guard {
     this.#fairness = fairness;
   }
 
+  get timeoutMs(): number {
+    return this.#core.timeoutMs;
+  }
+
   async run<const R extends GuardRequest>(request: R): Promise<GuardResponse<R>> {
+    const fault = requestFault(request);
+    if (fault !== undefined) throw new GuardUnavailable("request", fault);
     const startedMs = performance.now();
     try {
       const response = await this.#exchange(request);
@@ -73,18 +76,11 @@ class View implements Guard {
     return new View(this.#core, { ...fairness });
   }
 
-  digest(purpose: Purpose, value: string): Promise<Digest> {
-    const isName = purpose === "partition" || purpose === "key";
-    return digest(isName ? this.#core.names : this.#core.fairness, purpose, value);
-  }
-
   async #exchange<R extends GuardRequest>(request: R): Promise<GuardResponse<R>> {
-    const fault = requestFault(request);
-    if (fault !== undefined) throw new GuardUnavailable("bad_request", fault);
     const op = request.op ?? operationId();
     const text = await wireText(request, op, this.#fairness, this.#core);
     const body = new TextEncoder().encode(text);
-    if (body.length > BODY_BYTES_MAX) throw new GuardUnavailable("bad_request", "must be at most 16 KiB");
+    if (body.length > BODY_BYTES_MAX) throw new GuardUnavailable("request", "must be at most 16 KiB");
     const answer = await this.#core.transport.post(body);
     const response = answer.status === 200 ? readResponse(answer.text, request, op) : undefined;
     if (response === undefined) throw refused(answer);
@@ -113,8 +109,9 @@ export class GuardClient extends View {
     if (fairnessPepper !== undefined) requireSecret("the fairness pepper", fairnessPepper);
     const names = new Hmac(pepper);
     const fairness = fairnessPepper === undefined ? names : new Hmac(fairnessPepper);
-    const transport = new Transport(origin, new Hmac(secret), fetch, clamped(timeoutMs));
-    super({ transport, names, fairness, hooks }, undefined);
+    const clampedMs = clamped(timeoutMs);
+    const transport = new Transport(origin, new Hmac(secret), fetch, clampedMs);
+    super({ transport, timeoutMs: clampedMs, names, fairness, hooks }, undefined);
   }
 }
 
@@ -138,10 +135,10 @@ function refused({ status, text }: RawAnswer): GuardUnavailable {
 }
 
 const REASONS: ReadonlyMap<string, Reason> = new Map([
-  ["bad_request", "bad_request"],
-  ["body_too_large", "bad_request"],
+  ["bad_request", "request"],
+  ["body_too_large", "request"],
   ["unauthenticated", "authentication"],
-  ["operation_conflict", "conflict"],
+  ["operation_conflict", "request"],
   ["guard_limited", "limited"],
   ["guard_stopped", "stopped"],
   ["guard_unavailable", "unavailable"],

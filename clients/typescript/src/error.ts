@@ -1,31 +1,27 @@
 /** Why there is no answer: one error, with its reason. */
 
 /**
- * Why there is no answer to act on.
- *
- * - `timeout`, `transport`, `unavailable`: the request may have been executed; the same operation id tells.
- * - all others: nothing was executed.
+ * Why there is no answer to act on. After `timeout`, `transport` and `unavailable` the request may have been
+ * executed, and the same operation id tells; after all others nothing was.
  */
 export type Reason =
-  /** Nothing came in time. */
+  /** No whole answer in time. */
   | "timeout"
-  /** The connection could not be made or broke, or what answered is no guard store. */
+  /** No connection, a broken one, or an answer that is none of a guard store's. */
   | "transport"
   /** The server does not know the secret, or the clocks differ. */
   | "authentication"
-  /** The client can't be made of what it was given. */
+  /** The configuration is incomplete or invalid; nothing was sent. */
   | "configuration"
-  /** The request is out of bounds, here or there. */
-  | "bad_request"
-  /** The operation id is known with other commands. */
-  | "conflict"
-  /** An identity's share of the day is spent. */
-  | "limited"
+  /** The request is out of bounds, here or there, or its operation id is known with other commands. */
+  | "request"
   /** An operator or a spent budget stops the family. */
   | "stopped"
-  /** The server can't answer now. */
+  /** An identity's share of the day is spent. */
+  | "limited"
+  /** The server can't answer now, or too many calls are under way. */
   | "unavailable"
-  /** The family is switched off here, on purpose or by a faulty configuration. */
+  /** The guard store is switched off here; nothing was sent. */
   | "off";
 
 /** What {@link GuardUnavailable} knows beside its reason. */

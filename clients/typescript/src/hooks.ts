@@ -1,6 +1,7 @@
 /** Where an application hangs its tracing and metrics. No event holds an identity, a name or a digest. */
 
 import type { Reason } from "./error.js";
+import type { RefusalCode } from "./refusal.js";
 
 /** Called as things happen; what they throw is dropped. */
 export interface Hooks {
@@ -19,17 +20,21 @@ export interface CallEvent {
 }
 
 export interface DecisionEvent {
-  readonly limit: "route" | "bulk" | "replay" | "attempt";
+  readonly limit: "route" | "bulk_read" | "replay" | "attempt";
+  readonly scope: string;
   readonly family: string;
-  readonly verdict: string;
-  /** Who decided: the guard store, what this instance remembers, this instance's own counters, or the
-   * application's legacy store. */
-  readonly from: "store" | "memory" | "instance" | "legacy";
-  /** False in observe mode: the verdict was only reported. */
-  readonly enforced: boolean;
+  readonly outcome: "allowed" | "grace" | RefusalCode;
+  readonly from: DecidedBy;
+  /** The outcome was only observed: in observe mode what would have been refused has passed. */
+  readonly observed: boolean;
   /** Why the guard store gave no answer, if it gave none. */
-  readonly unavailable?: Reason;
+  readonly unavailable: Reason | undefined;
+  readonly durationMs: number;
 }
+
+/** The guard store, what this instance remembers, this instance's own counters, the application's legacy
+ * path, or nobody: there was nothing to ask. */
+export type DecidedBy = "store" | "memory" | "instance" | "legacy" | "none";
 
 /** Calls a hook. A fault in it must not become one of the request. */
 export function emit<E>(hook: ((event: E) => void) | undefined, event: E): void {

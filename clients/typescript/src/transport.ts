@@ -1,6 +1,6 @@
 /** Signed requests over `fetch`, each sent once. */
 
-import { ANSWER_BYTES_MAX } from "./bounds.js";
+import { ANSWER_BYTES_MAX, CALLS_MAX } from "./bounds.js";
 import { GuardUnavailable } from "./error.js";
 import type { Hmac } from "./hmac.js";
 import { SIGNATURE_HEADER, sign } from "./signature.js";
@@ -20,6 +20,7 @@ export class Transport {
   readonly #secret: Hmac;
   readonly #fetch: Fetch;
   readonly #timeoutMs: number;
+  #underWay = 0;
 
   constructor(origin: string, secret: Hmac, fetch: Fetch, timeoutMs: number) {
     this.#origin = origin;
@@ -28,8 +29,19 @@ export class Transport {
     this.#timeoutMs = timeoutMs;
   }
 
-  /** Sends `body`, once. A time-out covers the whole exchange, and what comes after it is dropped. */
+  /** Sends `body`, once. The time-out spans the whole exchange, and what comes after it is dropped. */
   async post(body: Uint8Array<ArrayBuffer>): Promise<RawAnswer> {
+    if (this.#underWay >= CALLS_MAX)
+      throw new GuardUnavailable("unavailable", "too many calls are under way");
+    this.#underWay++;
+    try {
+      return await this.#exchange(body);
+    } finally {
+      this.#underWay--;
+    }
+  }
+
+  async #exchange(body: Uint8Array<ArrayBuffer>): Promise<RawAnswer> {
     const signal = AbortSignal.timeout(this.#timeoutMs);
     const signature = await sign(this.#secret, Date.now(), "POST", PATH, body);
     try {

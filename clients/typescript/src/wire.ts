@@ -9,6 +9,8 @@ import type { Command, GuardRequest } from "./request.js";
 export interface Fairness {
   /** The caller's address as it came in. Missing or unreadable, it is charged as `unknown`. */
   readonly address?: string | null | undefined;
+  /** The prefixes of the networks around it that are charged too; all that it has if absent. */
+  readonly networks?: readonly (24 | 48 | 56)[];
   /** The user, account or token's owner, where one is verified. */
   readonly principal?: string | undefined;
 }
@@ -85,14 +87,12 @@ async function hashedCommand(command: Command, hash: Hash): Promise<object> {
   }
 }
 
-async function hashedFairness({ address, principal }: Fairness, hash: Hash): Promise<object> {
-  const networks = networksOf(address).map(async ({ prefix, text }) => ({
-    prefix,
-    digest: await hash("network", text),
-  }));
+async function hashedFairness({ address, networks, principal }: Fairness, hash: Hash): Promise<object> {
+  const asked = networksOf(address).filter(({ prefix }) => networks?.includes(prefix) ?? true);
+  const hashed = asked.map(async ({ prefix, text }) => ({ prefix, digest: await hash("network", text) }));
   return {
     source: await hash("source", sourceOf(address)),
-    networks: await Promise.all(networks),
+    networks: await Promise.all(hashed),
     principal: principal === undefined ? undefined : await hash("principal", principal),
   };
 }
