@@ -23,6 +23,8 @@ export interface Guard {
   withFairness(fairness: Fairness): Guard;
   /** How long a call may take. */
   readonly timeoutMs: number;
+  /** Why every call fails, where there is no guard store to call. */
+  readonly off?: GuardUnavailable | undefined;
 }
 
 /** How a client may differ from the ordinary one. */

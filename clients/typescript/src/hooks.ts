@@ -25,7 +25,7 @@ export interface DecisionEvent {
   readonly family: string;
   readonly outcome: "allowed" | "grace" | RefusalCode;
   readonly from: DecidedBy;
-  /** The outcome was only observed: in observe mode what would have been refused has passed. */
+  /** In observe mode: this refusal was only told here, and the caller has passed. */
   readonly observed: boolean;
   /** Why the guard store gave no answer, if it gave none. */
   readonly unavailable: Reason | undefined;

@@ -3,9 +3,8 @@
 import { TIMEOUT_MS_DEFAULT } from "./bounds.js";
 import { type Guard, GuardClient, type GuardClientOptions } from "./client.js";
 import { GuardUnavailable, type Reason } from "./error.js";
-import { emit, type Hooks } from "./hooks.js";
+import type { Hooks } from "./hooks.js";
 import type { Log } from "./limits/limit.js";
-import type { GuardRequest } from "./request.js";
 import { secretFault } from "./secret.js";
 import { readOrigin } from "./transport.js";
 
@@ -64,17 +63,18 @@ class NoGuard implements Guard {
   readonly timeoutMs = TIMEOUT_MS_DEFAULT;
   readonly #reason: Reason;
   readonly #message: string;
-  readonly #hooks: Hooks | undefined;
 
-  constructor(reason: Reason, message: string, hooks: Hooks | undefined) {
+  constructor(reason: Reason, message: string) {
     this.#reason = reason;
     this.#message = message;
-    this.#hooks = hooks;
   }
 
-  async run(request: GuardRequest): Promise<never> {
-    emit(this.#hooks?.onCall, { family: request.family, commands: 0, outcome: this.#reason, durationMs: 0 });
-    throw new GuardUnavailable(this.#reason, this.#message);
+  get off(): GuardUnavailable {
+    return new GuardUnavailable(this.#reason, this.#message);
+  }
+
+  async run(): Promise<never> {
+    throw this.off;
   }
 
   withFairness(): Guard {
@@ -89,12 +89,12 @@ function readGuard(
   const backend = env.TIDEGATE_CLIENT_BACKEND || undefined;
   if (backend === "legacy") return { guard: "legacy", fault: undefined };
   if (backend === "off") {
-    const guard = new NoGuard("off", "the guard store is switched off", options.hooks);
+    const guard = new NoGuard("off", "the guard store is switched off");
     return { guard, fault: undefined };
   }
   const fault = faultOf(env);
   if (fault === undefined) return { guard: readClient(env, options), fault };
-  return { guard: new NoGuard("configuration", fault, options.hooks), fault };
+  return { guard: new NoGuard("configuration", fault), fault };
 }
 
 function readClient(env: ClientEnvironment, { fetch, hooks }: SelectionOptions): GuardClient {

@@ -138,6 +138,7 @@ test("a cut-over reads the legacy store until its deadline", async (t) => {
     ["no answer in time", { legacyUntil: ahead, legacyReader: hanging }, "new-6", "unavailable 30"],
     ["no reader", { legacyUntil: ahead }, "new-7", "unavailable 30"],
     ["half a deadline", { legacyUntil: "2026-02-28", legacyReader: reader }, "new-8", "unavailable 30"],
+    ["an empty deadline", { legacyUntil: "", legacyReader: reader }, "new-9", "unavailable 30"],
   ];
   for (const [name, options, token, expected] of table) {
     assert.equal(await claim(new ReplayFence({ ...common, guard, ...options }), token), expected, name);

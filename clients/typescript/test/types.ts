@@ -59,7 +59,8 @@ export const commands: Command[] = [
 export async function verdicts(fence: ReplayFence, attempts: AttemptLimiter): Promise<void> {
   const use = await fence.claim({ token: "t", expiresAtMs: 0, address: null, principal: "p" });
   if (use.allowed) holds<Same<typeof use.use, "first" | "grace">>();
-  else holds<Same<typeof use, Refused>>();
+  if (use.allowed && use.use === "grace") holds<Same<typeof use.firstUseMs, number>>();
+  if (!use.allowed) holds<Same<typeof use, Refused>>();
   // @ts-expect-error: nothing is known of a verdict before it is looked at.
   use.refusal;
   const attempt = await attempts.reserve({ address: undefined, target: "alice" });

@@ -29,6 +29,8 @@ export interface BulkReadGuardOptions extends LimitOptions<BulkReadAsk, Verdict>
   /** How long a challenge that was solved clears an actor: 1 s to 120 days, 1 h if absent; `null`: no
    * challenge is asked for. */
   readonly clearanceMs?: number | null;
+  /** Charge calls to the shares of the source and the actor too, as a server may require. */
+  readonly carryIdentities?: boolean;
 }
 
 /** Who reads. */
@@ -48,6 +50,7 @@ export class BulkReadGuard {
   readonly #source: readonly LimitWindow[];
   readonly #actor: readonly LimitWindow[];
   readonly #clearanceMs: number | null;
+  readonly #carries: boolean;
   readonly #denials: Denials;
 
   /** @throws {RangeError} The scope, a window or the clearance can't be used. */
@@ -63,6 +66,7 @@ export class BulkReadGuard {
     checkWindows(this.#source, 1, WINDOWS_MAX);
     checkWindows(this.#actor, 1, WINDOWS_MAX);
     this.#clearanceMs = clearanceMs;
+    this.#carries = options.carryIdentities === true;
     this.#limit = new Limit("bulk_read", "offline", options, ALLOWED);
     this.#denials = new Denials(this.#limit.clock);
   }
@@ -79,8 +83,9 @@ export class BulkReadGuard {
     const remembered = this.#denials.recall(sourceKey) ?? (actorKey && this.#denials.recall(actorKey));
     if (remembered) return { verdict: remembered, from: "memory" };
     const steps = this.#steps(source, actor, hasProof);
+    const view = this.#carries ? guard.withFairness({ address, principal: actor }) : guard;
     const answer = await this.#limit.store(async () => {
-      const response = await guard.run({ family: "offline", steps });
+      const response = await view.run({ family: "offline", steps });
       return this.#read(response.steps, actorKey !== undefined);
     });
     if (answer instanceof GuardUnavailable) return closed(answer);

@@ -27,6 +27,8 @@ export interface LimitOptions<Ask, V> {
 export interface Log {
   warn(message: string): void;
   info(message: string): void;
+  /** What observe mode would have refused: a line for each, so the console is not told. */
+  debug?(message: string): void;
 }
 
 /** The caller may go on. */
@@ -90,13 +92,13 @@ export class Limit<Ask, V extends Allowed> {
       ...this.#kind,
       outcome: isRefused ? verdict.code : outcome,
       from,
-      observed: isObserved,
+      observed: isRefused && isObserved,
       unavailable: unavailable?.reason,
       durationMs: performance.now() - startedMs,
     });
     if (!isRefused) return verdict;
     if (!isObserved) return { allowed: false, refusal: verdict };
-    this.#log().info(`tidegate: ${this.#name()} would have refused: ${verdict.code}`);
+    this.#log().debug?.(`tidegate: ${this.#name()} would have refused: ${verdict.code}`);
     return this.#passed;
   }
 
@@ -108,12 +110,16 @@ export class Limit<Ask, V extends Allowed> {
       this.#isDown = false;
       return answer;
     } catch (cause) {
-      const error =
-        cause instanceof GuardUnavailable ? cause : new GuardUnavailable("transport", "it failed", { cause });
-      if (!this.#isDown) this.#log().warn(`tidegate: ${this.#name()}: ${error.message} (${error.reason})`);
-      this.#isDown = true;
-      return error;
+      const isOurs = cause instanceof GuardUnavailable;
+      return this.failed(isOurs ? cause : new GuardUnavailable("transport", "it failed", { cause }));
     }
+  }
+
+  /** Notes that there is no answer. */
+  failed(error: GuardUnavailable): GuardUnavailable {
+    if (!this.#isDown) this.#log().warn(`tidegate: ${this.#name()}: ${error.message} (${error.reason})`);
+    this.#isDown = true;
+    return error;
   }
 
   async #byLegacy(ask: Ask): Promise<Decision<V>> {
@@ -124,7 +130,7 @@ export class Limit<Ask, V extends Allowed> {
   }
 
   #log(): Log {
-    return this.#options.log ?? console;
+    return this.#options.log ?? CONSOLE;
   }
 
   #name(): string {
@@ -134,5 +140,10 @@ export class Limit<Ask, V extends Allowed> {
 
 /** The decision of a limit that is closed while the store is unavailable. */
 export function closed(unavailable: GuardUnavailable): Decision<never> {
-  return { verdict: new Refusal("unavailable"), from: "none", unavailable };
+  return { verdict: new Refusal("unavailable"), from: "instance", unavailable };
 }
+
+const CONSOLE: Log = {
+  warn: (message) => console.warn(message),
+  info: (message) => console.info(message),
+};

@@ -6,7 +6,6 @@ import type { Guard } from "../client.js";
 import { GuardUnavailable } from "../error.js";
 import { memoryKey } from "../memory.js";
 import { Refusal } from "../refusal.js";
-import type { SetResult } from "../response.js";
 import { timestampMs } from "../timestamp.js";
 import { Denials } from "./denials.js";
 import { InstanceWindows } from "./instance.js";
@@ -34,8 +33,11 @@ export interface ReplayAsk {
   readonly principal: string;
 }
 
-/** `grace`: the token was used a moment ago, by the same caller it seems, so this use repeats that one. */
-export type ReplayVerdict = (Allowed & { readonly use: "first" | "grace" }) | Refused;
+/** `grace`: the token was used a moment ago, so this use seems to repeat that one. */
+export type ReplayVerdict =
+  | (Allowed & { readonly use: "first" })
+  | (Allowed & { readonly use: "grace"; readonly firstUseMs: number })
+  | Refused;
 
 /** Claims a token's use once, in all instances. */
 export class ReplayFence {
@@ -64,12 +66,13 @@ export class ReplayFence {
     const remembered = this.#replayed.recall(key);
     if (remembered !== undefined) return { verdict: remembered, from: "memory" };
     const nowMs = this.#limit.clock();
+    const cutover = guard.off ?? this.#cutover(nowMs);
+    if (cutover instanceof GuardUnavailable) return closed(this.#limit.failed(cutover));
     const leftMs = ask.expiresAtMs - nowMs;
-    const cutover = this.#cutover(nowMs);
-    if (cutover instanceof GuardUnavailable) return closed(cutover);
-    if (!(leftMs > 0)) return { verdict: new Refusal("token_expired"), from: "none" };
+    if (!(leftMs > 0)) return { verdict: new Refusal("token_expired"), from: "instance" };
     if (leftMs > TTL_MS_MAX) {
-      return closed(new GuardUnavailable("request", "the token lives longer than its fence could"));
+      const error = new GuardUnavailable("request", "a token must end within 120 days, as its fence does");
+      return closed(this.#limit.failed(error));
     }
     if (await this.#isTooOften(ask)) {
       return { verdict: new Refusal("rate_limited", PRE_LIMIT_WAIT_MS), from: "instance" };
@@ -79,16 +82,19 @@ export class ReplayFence {
       if (isKnown instanceof GuardUnavailable) return closed(isKnown);
       if (isKnown) return this.#replay(key, leftMs, "legacy");
     }
-    const claimed = await this.#limit.store(() => claim(guard, this.#options.scope, ask, nowMs));
-    if (claimed instanceof GuardUnavailable) return closed(claimed);
-    if (claimed.written) return { verdict: FIRST, from: "store" };
-    return this.#lost(key, leftMs, nowMs, claimed);
+    const firstUseMs = await this.#limit.store(() => claim(guard, this.#options.scope, ask, nowMs));
+    if (firstUseMs instanceof GuardUnavailable) return closed(firstUseMs);
+    if (firstUseMs === undefined) return { verdict: FIRST, from: "store" };
+    const { graceMs = GRACE_MS_DEFAULT } = this.#options;
+    const isWithinGrace = Math.abs(this.#limit.clock() - firstUseMs) <= graceMs;
+    if (!isWithinGrace) return this.#replay(key, leftMs, "store");
+    return { verdict: { allowed: true, use: "grace", firstUseMs }, outcome: "grace", from: "store" };
   }
 
   /** The legacy reader while it is to be asked; why it can't be, if it can't. */
   #cutover(nowMs: number): LegacyReader | GuardUnavailable | undefined {
     const { legacyUntil, legacyReader } = this.#options;
-    if (legacyUntil === undefined || legacyUntil === "") return undefined;
+    if (legacyUntil === undefined) return undefined;
     const untilMs = timestampMs(legacyUntil);
     if (untilMs === undefined) {
       return new GuardUnavailable("configuration", "the deadline of the legacy store is no full timestamp");
@@ -105,17 +111,6 @@ export class ReplayFence {
     return refusal !== undefined;
   }
 
-  /** What a lost claim means: the winner's time says whether this is the same use again. */
-  #lost(key: string, leftMs: number, nowMs: number, { current }: SetResult): Decision<Used> {
-    if (current === null || !/^\d{1,16}$/.test(current)) {
-      return closed(new GuardUnavailable("transport", "the fence holds no time"));
-    }
-    const { graceMs = GRACE_MS_DEFAULT } = this.#options;
-    const isWithinGrace = Math.abs(nowMs - Number(current)) <= graceMs;
-    if (isWithinGrace) return { verdict: GRACE, outcome: "grace", from: "store" };
-    return this.#replay(key, leftMs, "store");
-  }
-
   #replay(key: string, leftMs: number, from: "store" | "legacy"): Decision<Used> {
     const verdict = new Refusal("token_replayed");
     this.#replayed.remember(key, verdict, leftMs);
@@ -123,7 +118,13 @@ export class ReplayFence {
   }
 }
 
-async function claim(guard: Guard, scope: string, ask: ReplayAsk, nowMs: number): Promise<SetResult> {
+/** When the winner claimed the use, or `undefined` if this is the first one. */
+async function claim(
+  guard: Guard,
+  scope: string,
+  ask: ReplayAsk,
+  nowMs: number,
+): Promise<number | undefined> {
   const { token, expiresAtMs, address, principal } = ask;
   const ttlMs = Math.min(TTL_MS_MAX, Math.ceil(expiresAtMs - nowMs) + MARGIN_MS);
   const { steps } = await guard.withFairness({ address, principal }).run({
@@ -135,8 +136,13 @@ async function claim(guard: Guard, scope: string, ask: ReplayAsk, nowMs: number)
       },
     ],
   });
-  const [claimed] = resultsOf(steps[0]);
-  return claimed;
+  const [{ written, current }] = resultsOf(steps[0]);
+  if (written) return undefined;
+  // Neither used nor unused: not known.
+  if (current === null || !/^\d{1,16}$/.test(current)) {
+    throw new GuardUnavailable("unavailable", "a fence's record holds no time");
+  }
+  return Number(current);
 }
 
 /** What `work` gives, or an error if it takes longer. */
@@ -157,7 +163,6 @@ type Used = Exclude<ReplayVerdict, Refused>;
 type LegacyReader = NonNullable<ReplayFenceOptions["legacyReader"]>;
 
 const FIRST: Used = Object.freeze({ allowed: true, use: "first" });
-const GRACE: Used = Object.freeze({ allowed: true, use: "grace" });
 const GRACE_MS_DEFAULT = 10_000;
 const PRE_LIMIT_MS = 60_000;
 /** Whatever is left of the minute: who is told less comes again at once. */
