@@ -15,8 +15,9 @@ import {
 import { type Behaviour, nobody, startProxy } from "./proxy.js";
 import { PEPPER, SECRET, startServer } from "./server.js";
 
+/** Patient, so that a loaded machine does not look like a slow server. */
 const client = (url: string, options: GuardClientOptions = {}) =>
-  new GuardClient(url, SECRET, PEPPER, options);
+  new GuardClient(url, SECRET, PEPPER, { timeoutMs: 2000, ...options });
 
 /** A counter, so that it shows how often a request was executed. */
 const increment = (op = operationId(), by = 1) =>
@@ -190,15 +191,17 @@ test("a late answer changes nothing, and the same operation then gives the origi
   const server = await startServer(t);
   const proxy = await startProxy(t, server.url, "hold");
   const events: CallEvent[] = [];
-  const late = client(proxy.url, { timeoutMs: 100, hooks: { onCall: (event) => events.push(event) } });
+  const hooks = { onCall: (event: CallEvent) => events.push(event) };
+  const hasty = client(proxy.url, { timeoutMs: 100, hooks });
+  const patient = client(proxy.url, { hooks });
   const request = increment();
-  await assert.rejects(late.run(request), { reason: "timeout" });
+  await assert.rejects(hasty.run(request), { reason: "timeout" });
   proxy.behaviour = "pass";
   await proxy.release();
-  const { steps } = await late.run(request);
+  const { steps } = await patient.run(request);
   assert.deepEqual([steps[0].replayed, steps[0].results[0]?.value], [true, 1]);
   assert.deepEqual([events.map(({ outcome }) => outcome), proxy.attempts], [["timeout", "ok"], 2]);
-  const other = await late.run(increment());
+  const other = await patient.run(increment());
   assert.equal(other.steps[0].results[0]?.value, 2, "the late one was executed once");
 });
 
