@@ -4,6 +4,7 @@ import { ANSWER_BYTES_MAX, CALLS_MAX } from "./bounds.js";
 import { GuardUnavailable } from "./error.js";
 import type { Hmac } from "./hmac.js";
 import { SIGNATURE_HEADER, sign } from "./signature.js";
+import { within } from "./within.js";
 
 /** The part of `fetch` that is used, so that a Worker's service binding or a test can stand in. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
@@ -35,30 +36,28 @@ export class Transport {
       throw new GuardUnavailable("unavailable", "too many calls are under way");
     this.#underWay++;
     try {
-      return await this.#exchange(body);
+      return await within(this.#timeoutMs, (signal) => this.#exchange(body, signal));
+    } catch (cause) {
+      if (cause instanceof GuardUnavailable) throw cause;
+      throw new GuardUnavailable("transport", "no connection", { cause });
     } finally {
       this.#underWay--;
     }
   }
 
-  async #exchange(body: Uint8Array<ArrayBuffer>): Promise<RawAnswer> {
-    const signal = AbortSignal.timeout(this.#timeoutMs);
-    const signature = await sign(this.#secret, Date.now(), "POST", PATH, body);
-    try {
-      const answer = await this.#fetch(this.#origin + PATH, {
-        method: "POST",
-        headers: { "content-type": "application/json", [SIGNATURE_HEADER]: signature },
-        body,
-        // A redirect would carry the signed request elsewhere.
-        redirect: "manual",
-        signal,
-      });
-      return { status: answer.status, text: await wholeText(answer) };
-    } catch (cause) {
-      if (cause instanceof GuardUnavailable) throw cause;
-      if (signal.aborted) throw new GuardUnavailable("timeout", "no answer in time");
-      throw new GuardUnavailable("transport", "no connection", { cause });
-    }
+  async #exchange(body: Uint8Array<ArrayBuffer>, signal: AbortSignal): Promise<RawAnswer> {
+    const answer = await this.#fetch(this.#origin + PATH, {
+      method: "POST",
+      headers: {
+        "content-type": "application/json",
+        [SIGNATURE_HEADER]: await sign(this.#secret, Date.now(), "POST", PATH, body),
+      },
+      body,
+      // A redirect would carry the signed request elsewhere.
+      redirect: "manual",
+      signal,
+    });
+    return { status: answer.status, text: await wholeText(answer) };
   }
 }
 

@@ -5,6 +5,7 @@ import { test } from "node:test";
 import { inspect } from "node:util";
 import {
   type CallEvent,
+  type Fetch,
   GuardClient,
   type GuardClientOptions,
   type GuardRequest,
@@ -203,6 +204,39 @@ test("a late answer changes nothing, and the same operation then gives the origi
   assert.deepEqual([events.map(({ outcome }) => outcome), proxy.attempts], [["timeout", "ok"], 2]);
   const other = await patient.run(increment());
   assert.equal(other.steps[0].results[0]?.value, 2, "the late one was executed once");
+});
+
+test("a retry would be seen: a fetch that retries, as the control", async (t) => {
+  const server = await startServer(t);
+  const proxy = await startProxy(t, server.url, "cut");
+  const retrying: Fetch = (url, init) => fetch(url, init).catch(() => fetch(url, init));
+  await assert.rejects(client(proxy.url, { fetch: retrying }).run(increment()), { reason: "transport" });
+  assert.equal(proxy.attempts, 2);
+});
+
+test("a fetch that heeds no signal hangs nobody", async () => {
+  const deaf = client("https://guard.example", { timeoutMs: 100, fetch: () => new Promise(() => {}) });
+  await assert.rejects(deaf.run(increment()), { reason: "timeout" });
+});
+
+test("kept connections that were closed cost one call at most", async (t) => {
+  const server = await startServer(t);
+  const proxy = await startProxy(t, server.url);
+  for (let time = 0; time < 5; time++) {
+    const outcomes = [];
+    for (let call = 0; call < 2; call++) {
+      outcomes.push(
+        await client(proxy.url)
+          .run(increment())
+          .then(
+            () => "ok",
+            ({ reason }) => reason,
+          ),
+      );
+    }
+    assert.equal(outcomes[1], "ok", `${outcomes}`);
+    proxy.closeConnections();
+  }
 });
 
 test("nothing out of bounds is sent", async (t) => {

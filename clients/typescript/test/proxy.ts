@@ -21,6 +21,8 @@ export interface Proxy {
   readonly bodies: string[];
   /** Lets all held answers go, and waits until they are written or nobody is there to take them. */
   release(): Promise<void>;
+  /** Closes the connections that clients have kept. */
+  closeConnections(): void;
 }
 
 export async function startProxy(
@@ -67,6 +69,7 @@ export async function startProxy(
       for (const release of held.splice(0)) release();
       await Promise.all(ended.splice(0));
     },
+    closeConnections: () => server.closeAllConnections(),
   };
   test.after(async () => {
     await proxy.release();

@@ -7,6 +7,7 @@ import { GuardUnavailable } from "../error.js";
 import { memoryKey } from "../memory.js";
 import { Refusal } from "../refusal.js";
 import { timestampMs } from "../timestamp.js";
+import { within } from "../within.js";
 import { Denials } from "./denials.js";
 import { InstanceWindows } from "./instance.js";
 import { type Allowed, closed, type Decision, Limit, type LimitOptions, type Refused } from "./limit.js";
@@ -78,7 +79,7 @@ export class ReplayFence {
       return { verdict: new Refusal("rate_limited", PRE_LIMIT_WAIT_MS), from: "instance" };
     }
     if (cutover !== undefined) {
-      const isKnown = await this.#limit.store(() => within(guard.timeoutMs, cutover(ask.token)));
+      const isKnown = await this.#limit.store(() => within(guard.timeoutMs, () => cutover(ask.token)));
       if (isKnown instanceof GuardUnavailable) return closed(isKnown);
       if (isKnown) return this.#replay(key, leftMs, "legacy");
     }
@@ -143,20 +144,6 @@ async function claim(
     throw new GuardUnavailable("unavailable", "a fence's record holds no time");
   }
   return Number(current);
-}
-
-/** What `work` gives, or an error if it takes longer. */
-async function within<T>(timeoutMs: number, work: T | Promise<T>): Promise<T> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<never>((_, reject) => {
-    const error = new GuardUnavailable("timeout", "the legacy store gave no answer in time");
-    timer = setTimeout(() => reject(error), timeoutMs);
-  });
-  try {
-    return await Promise.race([work, late]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 type Used = Exclude<ReplayVerdict, Refused>;
