@@ -31,19 +31,19 @@ test("a target and a source have budgets in all instances, and a success gives b
   const instance = () => new AttemptLimiter({ ...common, guard });
   const [one, another] = [instance(), instance()];
   for (const limiter of [one, another]) {
-    const attempt = await limiter.reserve(ask());
+    const attempt = await limiter.begin(ask());
     assert(attempt.allowed);
     assert.equal(await attempt.succeeded(), "refunded");
     assert.equal(await attempt.succeeded(), "already_refunded");
   }
   const failures = [];
   for (let attempt = 0; attempt < 5; attempt++) {
-    failures.push(word(short(await one.reserve(ask("alice@example.com", `192.0.2.${attempt}`)))));
+    failures.push(word(short(await one.begin(ask("alice@example.com", `192.0.2.${attempt}`)))));
   }
   assert.deepEqual(failures, [...Array(3).fill("allowed"), ...Array(2).fill("attempts_spent")]);
   const spraying = [];
   for (let attempt = 0; attempt < 12; attempt++) {
-    spraying.push(word(short(await another.reserve(ask(`user-${attempt}`, "198.51.100.1")))));
+    spraying.push(word(short(await another.begin(ask(`user-${attempt}`, "198.51.100.1")))));
   }
   assert.deepEqual(spraying, [...Array(10).fill("allowed"), ...Array(2).fill("attempts_spent")]);
 });
@@ -53,7 +53,7 @@ test("of fifty attempts at once no more than the budget are checked", async (t) 
   const limiter = new AttemptLimiter({ ...common, guard });
   let checks = 0;
   const attempts = Array.from({ length: 50 }, async () => {
-    const attempt = await limiter.reserve(ask());
+    const attempt = await limiter.begin(ask());
     if (attempt.allowed) checks++;
   });
   await Promise.all(attempts);
@@ -71,36 +71,36 @@ test("a denial is remembered for a second at most, since a success elsewhere giv
     clock: () => nowMs,
     guard: selected(environment(proxy.url), "password"),
   });
-  const [first] = [await limiter.reserve(ask()), await limiter.reserve(ask()), await limiter.reserve(ask())];
+  const [first] = [await limiter.begin(ask()), await limiter.begin(ask()), await limiter.begin(ask())];
   assert(first.allowed);
-  const refused = await limiter.reserve(ask());
+  const refused = await limiter.begin(ask());
   assert(!refused.allowed);
   assert.equal(refused.refusal.status, 429);
   const { "retry-after": wait, ratelimit } = refused.refusal.headers();
   assert(Number(wait) > 800 && ratelimit === undefined);
   nowMs += 999;
-  assert.equal(word(short(await limiter.reserve(ask()))), "attempts_spent");
+  assert.equal(word(short(await limiter.begin(ask()))), "attempts_spent");
   assert.equal(decisions.at(-1)?.from, "memory");
   assert.equal(await first.succeeded(), "refunded");
   nowMs += 1;
-  assert.equal(short(await limiter.reserve(ask())), "allowed");
+  assert.equal(short(await limiter.begin(ask())), "allowed");
   assert.equal(proxy.attempts, 6);
 });
 
 test("whoever is not that source or not that target is not refused from memory", async (t) => {
   const guard = await healthy(t, "password");
   const limiter = new AttemptLimiter({ ...common, guard, source: { limit: 3, periodMs: QUARTER } });
-  for (let attempt = 0; attempt < 4; attempt++) await limiter.reserve(ask("alice"));
-  assert.equal(short(await limiter.reserve(ask("bob", "192.0.2.8"))), "allowed");
+  for (let attempt = 0; attempt < 4; attempt++) await limiter.begin(ask("alice"));
+  assert.equal(short(await limiter.begin(ask("bob", "192.0.2.8"))), "allowed");
 });
 
 test("closed: 503 with Retry-After: 30", (t) =>
-  checkClosed(t, "password", (given) => new AttemptLimiter({ ...common, ...given }).reserve(ask())));
+  checkClosed(t, "password", (given) => new AttemptLimiter({ ...common, ...given }).begin(ask())));
 
 test("giving back while the store is away is told, and no more", async (t) => {
   const server = await startServer(t);
   const limiter = new AttemptLimiter({ ...common, guard: selected(environment(server.url), "password") });
-  const attempt = await limiter.reserve(ask());
+  const attempt = await limiter.begin(ask());
   assert(attempt.allowed);
   await server.control("stop", {});
   assert.equal(await attempt.succeeded(), "stopped");
@@ -113,7 +113,7 @@ test("observe lets a spent one go on without a reservation; not assigned, all pa
   const observing = new AttemptLimiter({ ...spent, guard, hooks, mode: "observe" });
   const unassigned = new AttemptLimiter({ ...spent, guard: "legacy", hooks });
   for (const limiter of [observing, unassigned]) {
-    const attempt = await limiter.reserve(ask());
+    const attempt = await limiter.begin(ask());
     assert(attempt.allowed);
     assert.equal(await attempt.succeeded(), "nothing");
   }

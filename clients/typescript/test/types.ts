@@ -63,7 +63,7 @@ export async function verdicts(fence: ReplayFence, attempts: AttemptLimiter): Pr
   if (!use.allowed) holds<Same<typeof use, Refused>>();
   // @ts-expect-error: nothing is known of a verdict before it is looked at.
   use.refusal;
-  const attempt = await attempts.reserve({ address: undefined, target: "alice" });
+  const attempt = await attempts.begin({ address: undefined, target: "alice" });
   if (attempt.allowed) holds<Same<typeof attempt, Attempt>>();
   // @ts-expect-error: whose token it is must be said.
   fence.claim({ token: "t", expiresAtMs: 0, address: null });

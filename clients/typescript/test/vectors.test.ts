@@ -164,7 +164,7 @@ async function sentBy(limit: string, of: Asked): Promise<{ partition: string; ke
     replay: () =>
       new ReplayFence(common).claim({ token, expiresAtMs: Date.now() + 1000, address, principal: "p" }),
     attempt: () =>
-      new AttemptLimiter({ ...common, source: budget, target: budget }).reserve({ address, target }),
+      new AttemptLimiter({ ...common, source: budget, target: budget }).begin({ address, target }),
   }[limit];
   assert(ask !== undefined, `there is no limit ${limit} here`);
   await ask();

@@ -36,7 +36,7 @@ async function login({ limits, tokens, users }: Parts, request: Request, address
   if (typeof user !== "string" || typeof password !== "string") return problem(400, "user and password");
   const account = accountOf(user);
   // Before the expensive check, so that a burst runs no more of them than there are attempts.
-  const attempt = await limits.login.reserve({ address, target: account });
+  const attempt = await limits.login.begin({ address, target: account });
   if (!attempt.allowed) return attempt.refusal.toResponse();
   if (!(await users.isRight(account, password))) return problem(401, "wrong user or password");
   await attempt.succeeded();

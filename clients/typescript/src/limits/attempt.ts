@@ -64,7 +64,7 @@ export class AttemptLimiter {
   }
 
   /** Reserves an attempt, if both budgets have one. */
-  reserve(ask: AttemptAsk): Promise<AttemptVerdict> {
+  begin(ask: AttemptAsk): Promise<AttemptVerdict> {
     return this.#limit.decide(ask, (guard) => this.#decide(guard, ask));
   }
 
@@ -80,9 +80,11 @@ export class AttemptLimiter {
     if (reserved.reserved) {
       return { verdict: this.#attempt(view, reserved.receipt), from: "store" };
     }
-    const waitMs = reserved.retry_after_ms;
-    const refusal = new Refusal("attempts_spent", waitMs ?? undefined);
-    this.#denials.remember(key, refusal, Math.min(waitMs ?? DENIAL_MS_MAX, DENIAL_MS_MAX));
+    // Where waiting can't help: until the last budget begins anew.
+    const longestMs = Math.max(...reserved.budgets.map(({ reset_ms }) => reset_ms));
+    const waitMs = Math.max(1, reserved.retry_after_ms ?? longestMs);
+    const refusal = new Refusal("attempts_spent", waitMs);
+    this.#denials.remember(key, refusal, Math.min(waitMs, DENIAL_MS_MAX));
     return { verdict: refusal, from: "store" };
   }
 

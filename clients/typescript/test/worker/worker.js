@@ -28,7 +28,7 @@ const address = (request) => request.headers.get("cf-connecting-ip");
 
 async function login(request, env) {
   const { user, password } = await request.json();
-  const attempt = await limitsOf(env).login.reserve({ address: address(request), target: user });
+  const attempt = await limitsOf(env).login.begin({ address: address(request), target: user });
   if (!attempt.allowed) return attempt.refusal.toResponse();
   if (password !== "right") return new Response("wrong", { status: 401 });
   return new Response(await attempt.succeeded());
