@@ -97,7 +97,7 @@ function checkReserve({ budgets, target, cost }: Reserve, place: string): void {
 function checkSet({ key, value, ttl_ms, mode, keep_ttl }: SetRecord, place: string): void {
   name(`${place}.key`, key);
   if (typeof value !== "string") fail(`${place}.value`, "must be text");
-  // A code unit has at most three bytes, so that a long text is not encoded just to be refused.
+  // Text has at least as many bytes as code units, so that a long one is not encoded just to be refused.
   const isShort = value.length <= VALUE_BYTES_MAX && encoder.encode(value).length <= VALUE_BYTES_MAX;
   if (!isShort || LONE_SURROGATE.test(value)) fail(`${place}.value`, "must be at most 2 KiB of UTF-8");
   oneOf(`${place}.mode`, mode, ["always", "nx", "xx"]);

@@ -39,7 +39,7 @@ export class Transport {
       return await within(this.#timeoutMs, (signal) => this.#exchange(body, signal));
     } catch (cause) {
       if (cause instanceof GuardUnavailable) throw cause;
-      throw new GuardUnavailable("transport", "no connection", { cause });
+      throw new GuardUnavailable("transport", `no connection: ${chain(cause)}`, { cause });
     } finally {
       this.#underWay--;
     }
@@ -59,6 +59,14 @@ export class Transport {
     });
     return { status: answer.status, text: await wholeText(answer) };
   }
+}
+
+/** An error and what lies beneath it, in one line: runtimes hide the reason of a failed `fetch` there. */
+function chain(error: unknown, depth = 0): string {
+  if (!(error instanceof Error)) return String(error);
+  const { code } = error as { code?: unknown };
+  const text = error.message || (typeof code === "string" ? code : error.name);
+  return error.cause === undefined || depth >= 4 ? text : `${text}: ${chain(error.cause, depth + 1)}`;
 }
 
 async function wholeText(answer: Response): Promise<string> {

@@ -182,6 +182,10 @@ test("whatever fails is one error, and was sent at most once", async (t) => {
     assert.equal(proxy.attempts, attempts, `${name}: attempts`);
     await proxy.release();
   }
+  const refused = await client(await nobody())
+    .run(increment())
+    .catch((error) => error);
+  assert.match(refused.message, /no connection: .*ECONNREFUSED/);
   const stopped = await client(server.url)
     .run(increment())
     .catch((error) => error);
