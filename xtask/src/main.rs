@@ -10,6 +10,7 @@ mod links;
 mod shell;
 mod test;
 mod tools;
+mod typescript;
 
 use std::process::ExitCode;
 

@@ -43,6 +43,9 @@ pub(crate) const REDIS: Tool = Tool {
     package: "redis-server",
     needed_for: "the tests of the store on Redis, and the comparison with it",
 };
+/// The package brings Node.js with it.
+pub(crate) const NPM: Tool =
+    Tool { programs: &["npm"], package: "npm", needed_for: "the tests of the TypeScript client" };
 
 /// Makes sure that all `tools` are there: looks, and as root on a Debian installs what is missing.
 ///
