@@ -38,4 +38,6 @@ pub use selection::{Backend, Family, Selection};
 pub use windows::WindowLimit;
 
 #[cfg(test)]
+mod log;
+#[cfg(test)]
 mod vectors;
