@@ -1,6 +1,7 @@
 //! Measures, and writes what it measured into the documentation. Nothing here asserts a timing.
 
 mod admission;
+mod client;
 mod engine;
 mod guard;
 mod histogram;
@@ -27,6 +28,8 @@ enum What {
     Engine(engine::Settings),
     /// Admission in this process, beside the `governor` crate; and HTTP beside a flood of datagrams.
     Admission(admission::Settings),
+    /// The Rust client, beside the bare HTTP exchange.
+    Client(client::Settings),
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
@@ -34,5 +37,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         What::Guard(settings) => guard::run(settings),
         What::Engine(settings) => engine::run(settings),
         What::Admission(settings) => admission::run(settings),
+        What::Client(settings) => client::run(settings),
     }
 }
