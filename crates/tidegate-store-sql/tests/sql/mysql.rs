@@ -13,7 +13,7 @@ use tidegate_test_servers::MariaDb;
 use crate::{
     faults::survives,
     harness::{LONG_MS, Opener, bump, chain, commit, drive, key, put, two_instances},
-    shared,
+    shared, watching,
 };
 
 const DEADLINE: Duration = Duration::from_secs(2);
@@ -33,14 +33,14 @@ fn server() -> Arc<MariaDb> {
 /// A fresh database with the store's tables.
 struct Database {
     options: MySqlOptions,
-    _server: Arc<MariaDb>,
+    server: Arc<MariaDb>,
 }
 
 impl Database {
     async fn migrated() -> Self {
         let server = server();
         let options = migrated(&server).await;
-        Self { options, _server: server }
+        Self { options, server }
     }
 
     async fn open(&self, secret_id: Option<u64>) -> MySqlBackend {
@@ -99,6 +99,29 @@ async fn without_locks_updates_are_lost() {
 async fn transfers_keep_every_unit() {
     let _kept = server();
     shared::transfers_keep_every_unit(async || Database::migrated().await.two().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_watches_waits_for_nobody_and_is_waited_for() {
+    let database = Database::migrated().await;
+    let waiting = async || {
+        let waits = "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'";
+        database.server.sql(waits).expect("it answers").trim() != "0"
+    };
+    let three = [database.open(None).await, database.open(None).await, database.open(None).await];
+    watching::side_by_side(three, waiting).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn watching_and_writing_crosswise_is_no_deadlock() {
+    let database = Database::migrated().await;
+    watching::crosswise(async || database.open(None).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_writer_gets_its_turn_however_many_watch() {
+    let database = Database::migrated().await;
+    watching::in_turn(async || database.open(None).await).await;
 }
 
 #[tokio::test]
