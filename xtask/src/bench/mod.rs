@@ -1,5 +1,6 @@
 //! Measures, and writes what it measured into the documentation. Nothing here asserts a timing.
 
+mod choice;
 mod engine;
 mod guard;
 mod histogram;
@@ -9,6 +10,7 @@ mod process;
 mod random;
 mod report;
 mod servers;
+mod stores;
 
 use anyhow::Result;
 
@@ -24,11 +26,14 @@ enum What {
     Guard(guard::Settings),
     /// The embedded engine alone, beside bare writes to the same disk.
     Engine(engine::Settings),
+    /// Every store through its driver, beside one plain transaction a call on the same server.
+    Stores(stores::Settings),
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     match &arguments.what {
         What::Guard(settings) => guard::run(settings),
         What::Engine(settings) => engine::run(settings),
+        What::Stores(settings) => stores::run(settings),
     }
 }
