@@ -54,3 +54,8 @@ pub use open::{Durability, OpenError, OpenStore, StoreKind, StoreOptions, Url, m
 
 pub use tidegate_core::secret::Secret;
 pub use tidegate_store::{LimitStore, StoreError, Unavailable};
+
+/// That the Rust in the documents compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/stores.md")]
+mod documents {}

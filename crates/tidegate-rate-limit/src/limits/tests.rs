@@ -169,6 +169,25 @@ async fn fifty_at_once_run_as_many_checks_as_there_may_be_failures() {
     }
 }
 
+/// That the test above could fail: a limiter that looks first and counts afterwards lets more through.
+#[tokio::test]
+async fn looking_first_and_counting_afterwards_would_let_more_run() {
+    let Bench { limits, .. } = bench(1000);
+    let of = [Window::fixed("login", 10, MINUTE).unwrap().of(&["alice"])];
+    let calls: JoinSet<_> = (0..50)
+        .map(|_| {
+            let limits = limits.clone();
+            async move {
+                let looked = limits.hit(&of, 0).await.unwrap();
+                tokio::task::yield_now().await;
+                limits.hit(&of, 1).await.unwrap();
+                looked.standings[0].remaining > 0
+            }
+        })
+        .collect();
+    assert!(calls.join_all().await.into_iter().filter(|runs| *runs).count() > 10);
+}
+
 #[tokio::test]
 async fn a_limit_that_is_raised_goes_on_with_what_was_counted() {
     let Bench { limits, .. } = bench(1000);
