@@ -2,6 +2,7 @@
 
 mod admission;
 mod client;
+mod choice;
 mod engine;
 mod guard;
 mod histogram;
@@ -11,6 +12,7 @@ mod process;
 mod random;
 mod report;
 mod servers;
+mod stores;
 
 use anyhow::Result;
 
@@ -30,6 +32,8 @@ enum What {
     Admission(admission::Settings),
     /// The Rust client, beside the bare HTTP exchange.
     Client(client::Settings),
+    /// Every store through its driver, beside one plain transaction a call on the same server.
+    Stores(stores::Settings),
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
@@ -38,5 +42,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         What::Engine(settings) => engine::run(settings),
         What::Admission(settings) => admission::run(settings),
         What::Client(settings) => client::run(settings),
+        What::Stores(settings) => stores::run(settings),
     }
 }

@@ -7,7 +7,8 @@ mod metrics;
 mod store;
 mod threads;
 
-pub use store::{StoreError, migrate};
+pub use store::migrate;
+pub use tidegate_rate_limit::OpenError as StoreError;
 
 use std::{
     io,
@@ -25,6 +26,7 @@ use tidegate_guard::{
     server::{self, Connections, ServerOptions, Shutdown, TlsError, Workers},
     service::{Service, ServiceOptions},
 };
+use tidegate_rate_limit::OpenStore;
 use tokio::{
     net::{TcpListener, UnixListener},
     runtime::{Builder, Handle},
@@ -103,7 +105,7 @@ const ADMIN_CONNECTIONS_MAX: usize = 256;
 struct Instance {
     loaded: Loaded,
     service: Arc<Service>,
-    store: store::OpenStore,
+    store: OpenStore,
     metrics: Arc<Metrics>,
     secrets: Option<DataSecrets>,
     admin: Arc<admin::Admin>,
@@ -130,7 +132,7 @@ impl Instance {
 
         let mut registry = Registry::default();
         let metrics = Arc::new(Metrics::register(&mut registry));
-        let store = store::OpenStore::open(&configuration.store, &runtimes).await?;
+        let store = store::open(&configuration.store, &runtimes).await?;
         metrics::register_store(&mut registry, &store);
         alerts.register(&mut registry);
 
