@@ -75,7 +75,8 @@ impl Check<'_> {
 
     /// Who sent the request to Envoy: it says so, and is believed if it is trusted itself.
     fn downstream(&self, attributes: &Attributes) -> IpAddr {
-        let source = attributes.source.as_ref().and_then(|peer| peer.address.as_ref()?.socket_address.as_ref());
+        let source =
+            attributes.source.as_ref().and_then(|peer| peer.address.as_ref()?.socket_address.as_ref());
         let told = source.and_then(|source| source.address.parse().ok());
         told.filter(|_| self.authz.0.defense.trusts(self.peer)).unwrap_or(self.peer)
     }
