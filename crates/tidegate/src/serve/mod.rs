@@ -185,7 +185,7 @@ impl Instance {
             head_timeout: Duration::from_millis(listener.header_timeout_ms),
             shutdown_timeout: Duration::from_millis(listener.shutdown_timeout_ms),
         };
-        let connections = Connections::new(&options);
+        let connections = Connections::new(options.connections_max);
         let service = Arc::clone(&self.service);
         let told: Shutdown = self.shutdown.subscribe();
         let workers = self.workers.clone();
@@ -199,7 +199,7 @@ impl Instance {
         }
         let (admin, told) = (Arc::clone(&self.admin), self.shutdown.subscribe());
         let options = ServerOptions { connections_max: ADMIN_CONNECTIONS_MAX, ..options };
-        let connections = Connections::new(&options);
+        let connections = Connections::new(options.connections_max);
         self.listeners.spawn(server::serve_tcp(admin_tcp, None, admin, options, connections, workers, told));
     }
 
