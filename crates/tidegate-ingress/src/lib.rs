@@ -1,1 +1,4 @@
 //! The reverse proxy and the per-app abuse defense: policies applied, counted, tried on past traffic.
+
+pub mod defense;
+pub mod proxy;

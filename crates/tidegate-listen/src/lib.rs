@@ -13,4 +13,4 @@ pub use accept::{Connections, Listener, Shutdown, Workers, accept, finish, told}
 pub use activity::{Activity, InWork, Patience};
 pub use closing::close;
 pub use preface::speaks_http2;
-pub use tls::{TlsError, acceptor};
+pub use tls::{CertificateFiles, CertifiedNames, TlsError, acceptor};

@@ -140,7 +140,6 @@ impl Meter {
 }
 
 /// The body of an answer, and what is held until its end.
-#[derive(Debug)]
 pub(super) struct AnswerBody {
     source: Source,
     held: Option<Held>,
@@ -153,10 +152,13 @@ pub(super) struct Held {
     pub(super) permit: Option<Permit>,
 }
 
-#[derive(Debug)]
+/// Where an answer's body comes from.
 pub(super) enum Source {
+    /// All of it.
     Text(Full<Bytes>),
+    /// As an app's server sends it.
     Upstream(UpstreamBody),
+    /// As a file is read.
     File(ServeFileSystemResponseBody),
 }
 

@@ -136,15 +136,15 @@ impl Upstream {
         }
     }
 
-    /// A connection: a kept one that still stands, else a new one. The flag says whether it is a kept one.
+    /// A connection: a kept one that still stands, else a new one.
     pub(super) async fn connection(
         self: &Arc<Self>,
         worker: usize,
         limits: &Limits,
-    ) -> io::Result<(Box<Connection>, bool)> {
+    ) -> io::Result<Box<Connection>> {
         while let Some(mut kept) = self.take(worker) {
             if kept.still_stands(limits.idle) {
-                return Ok((kept, true));
+                return Ok(kept);
             }
         }
         let connected = match timeout(limits.connect_timeout, self.connect()).await {
@@ -156,7 +156,7 @@ impl Upstream {
             Err(error) => Err(error),
         };
         self.note(&made, limits.unhealthy);
-        Ok((Box::new(made?), false))
+        Ok(Box::new(made?))
     }
 
     /// Keeps a connection for the next request of the same worker.
