@@ -17,10 +17,12 @@ mod document;
 mod faults;
 mod parse;
 mod routes;
+mod row;
 
 pub use document::{DocumentRoute, ListEntry, PolicyDocument, Rate};
 pub use faults::PolicyFault;
 pub(crate) use routes::Route;
+pub use row::{ChangeNote, PolicyHead};
 
 /// The largest policy document.
 pub const DOCUMENT_BYTES_MAX: usize = 64 * 1024;

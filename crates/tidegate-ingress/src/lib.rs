@@ -1,4 +1,5 @@
-//! The reverse proxy and the per-app abuse defense: policies applied, counted, tried on past traffic.
+//! What stands in front of apps: the proxy, the defense that decides about their requests, and other proxies' ways to
+//! ask it.
 
 pub mod defense;
 pub mod proxy;

@@ -1,5 +1,9 @@
 //! Limits, and the names of the buckets that they fill.
 
+use alloc::{
+    format,
+    string::{String, ToString},
+};
 use core::{
     fmt,
     net::{IpAddr, Ipv6Addr},
@@ -33,7 +37,7 @@ pub enum LimitName {
 }
 
 /// Who is one client: an IPv4 address or a prefix of IPv6. Printing it withholds it.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct ClientKey(u128);
 
 /// The name of a bucket: of a client, under a limit.
@@ -119,12 +123,13 @@ impl ClientKey {
     }
 
     /// As people write it: `192.0.2.7`, `2001:db8::/64`. It must not reach a log.
-    pub fn write(self, ipv6_prefix: u8, out: &mut impl fmt::Write) -> fmt::Result {
+    #[must_use]
+    pub fn text(self, ipv6_prefix: u8) -> String {
         let v6 = Ipv6Addr::from_bits(self.0);
         match v6.to_ipv4_mapped() {
-            Some(v4) => write!(out, "{v4}"),
-            None if ipv6_prefix >= 128 => write!(out, "{v6}"),
-            None => write!(out, "{v6}/{ipv6_prefix}"),
+            Some(v4) => v4.to_string(),
+            None if ipv6_prefix >= 128 => v6.to_string(),
+            None => format!("{v6}/{ipv6_prefix}"),
         }
     }
 }

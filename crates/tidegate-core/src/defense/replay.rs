@@ -1,7 +1,7 @@
 //! What a policy would have done to requests that have been.
 
 use alloc::{vec, vec::Vec};
-use core::hash::BuildHasher;
+use core::{cmp::Reverse, hash::BuildHasher};
 
 use hashbrown::HashMap;
 
@@ -23,8 +23,8 @@ pub struct Replay {
     pub top_clients: Vec<Client>,
     /// How many clients there were.
     pub clients: u64,
-    /// The requests of the one that came most.
-    pub busiest: u64,
+    /// The one that came most.
+    pub busiest: Client,
 }
 
 /// Part of the time.
@@ -39,7 +39,7 @@ pub struct Slice {
 }
 
 /// A client of the replay.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Client {
     /// Who.
     pub client: ClientKey,
@@ -86,8 +86,8 @@ pub fn replay<'a, S: BuildHasher + Clone>(
         by_reason,
         series: timeline.slices,
         clients: clients.len() as u64,
-        busiest: clients.values().map(|(requests, _)| *requests).max().unwrap_or_default(),
-        top_clients: top(clients.into_iter()),
+        busiest: told(&clients).max_by_key(|client| (client.requests, client.client)).unwrap_or_default(),
+        top_clients: top(told(&clients)),
     }
 }
 
@@ -126,12 +126,18 @@ impl Timeline {
     }
 }
 
-fn top(clients: impl Iterator<Item = (ClientKey, (u64, u64))>) -> Vec<Client> {
-    let order = |client: &Client| {
-        (core::cmp::Reverse(client.would_block), core::cmp::Reverse(client.requests), client.client)
+fn told<S>(clients: &HashMap<ClientKey, (u64, u64), S>) -> impl Iterator<Item = Client> {
+    let client = |(client, (requests, would_block)): (&ClientKey, &(u64, u64))| Client {
+        client: *client,
+        requests: *requests,
+        would_block: *would_block,
     };
-    let mut all: Vec<Client> =
-        clients.map(|(client, (requests, would_block))| Client { client, requests, would_block }).collect();
+    clients.iter().map(client)
+}
+
+fn top(clients: impl Iterator<Item = Client>) -> Vec<Client> {
+    let order = |client: &Client| (Reverse(client.would_block), Reverse(client.requests), client.client);
+    let mut all: Vec<Client> = clients.collect();
     if all.len() > TOP_CLIENTS {
         all.select_nth_unstable_by_key(TOP_CLIENTS, order);
         all.truncate(TOP_CLIENTS);

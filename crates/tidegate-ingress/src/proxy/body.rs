@@ -149,7 +149,7 @@ pub(super) struct AnswerBody {
 #[derive(Debug)]
 pub(super) struct Held {
     pub(super) in_flight: InFlight,
-    pub(super) permit: Option<Permit>,
+    pub(super) _permit: Option<Permit>,
 }
 
 /// Where an answer's body comes from.

@@ -130,7 +130,6 @@ impl Way<'_> {
         Limits {
             connect_timeout: self.options.connect_timeout,
             unhealthy: self.options.unhealthy,
-            idle_max: self.options.upstream_idle_max,
             idle: self.options.upstream_idle,
             head_bytes_max: self.options.header_bytes_max,
             headers_max: self.options.headers_max,

@@ -53,7 +53,7 @@ pub(super) async fn answer(
         Some(_) => {}
         None => drop(response.headers_mut().remove(header::CONNECTION)),
     }
-    Ok(response.map(|source| AnswerBody::new(source, Held { in_flight, permit })))
+    Ok(response.map(|source| AnswerBody::new(source, Held { in_flight, _permit: permit })))
 }
 
 async fn respond(context: &Arc<Context>, request: Request<Incoming>) -> Reply {
@@ -68,7 +68,7 @@ async fn respond(context: &Arc<Context>, request: Request<Incoming>) -> Reply {
         return refuse(context, &body, refusal);
     };
     let origin = origin(context, &parts, &options);
-    let judged = app.id.map(|id| {
+    let judged = app.id.as_ref().map(|id| {
         context.proxy.defense.judge(
             id,
             &Judging {
@@ -113,10 +113,7 @@ fn origin(context: &Context, parts: &Parts, options: &ProxyOptions) -> Origin {
 
 fn refusal(judged: Option<&Judged>, parts: &Parts) -> Option<Response<Source>> {
     let refusal = judged?.refusal.as_ref()?;
-    let (content_type, body) = refusal.body(parts.headers.get(header::ACCEPT));
-    let mut response = answers::with(refusal.status, content_type, body);
-    response.headers_mut().extend(refusal.headers.clone());
-    Some(response)
+    Some(refusal.response(&parts.headers).map(Source::from))
 }
 
 /// Behind the defense: the app's own bounds, then its server.

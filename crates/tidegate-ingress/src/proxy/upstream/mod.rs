@@ -70,7 +70,6 @@ pub(super) struct Limits {
     pub(super) connect_timeout: Duration,
     /// How long one that could not be reached is passed over.
     pub(super) unhealthy: Duration,
-    pub(super) idle_max: usize,
     pub(super) idle: Duration,
     pub(super) head_bytes_max: usize,
     pub(super) headers_max: usize,
