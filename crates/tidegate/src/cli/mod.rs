@@ -20,6 +20,7 @@ pub use demo::{DemoError, demo};
 pub use keygen::KeygenArgs;
 pub use store::store;
 pub(crate) use verbs::consequence;
+pub(crate) use words::Utc;
 pub use verbs::{check, completions, config};
 
 /// What was typed.

@@ -1,6 +1,5 @@
 //! `tidegate serve`: from a configuration to running listeners, and back down in order.
 
-mod admin;
 mod banner;
 mod guard;
 mod metrics;
@@ -34,6 +33,7 @@ use tokio::{
 };
 
 use crate::{
+    admin::{self, Admin},
     alerts::{Target, Webhook},
     config::{self, Configuration, Loaded, Sources},
     log::LevelHandle,
@@ -62,6 +62,9 @@ pub enum ServeError {
         #[source]
         cause: io::Error,
     },
+    /// The tokens that were made.
+    #[error("reading the tokens of the data directory")]
+    Tokens(#[source] io::Error),
     /// TLS.
     #[error("offering TLS on guard.listen")]
     Tls(#[from] TlsError),
@@ -96,9 +99,6 @@ pub fn serve(
     served
 }
 
-/// Some people and some collectors of metrics; apart from the guard's, so that neither shuts the other out.
-const ADMIN_CONNECTIONS_MAX: usize = 256;
-
 /// What runs.
 struct Instance {
     loaded: Loaded,
@@ -106,7 +106,7 @@ struct Instance {
     store: store::OpenStore,
     metrics: Arc<Metrics>,
     secrets: Option<DataSecrets>,
-    admin: Arc<admin::Admin>,
+    admin: Arc<Admin>,
     level: LevelHandle,
     webhook: Webhook,
     socket: Option<PathBuf>,
@@ -140,13 +140,20 @@ impl Instance {
             failures_per_second: u32::try_from(listener.auth_failures_per_second).unwrap_or(u32::MAX),
         };
         let service = Arc::new(Service::new(face, options, Arc::clone(&metrics)));
-        let admin = Arc::new(admin::Admin::new(
-            registry,
-            &configuration,
-            secrets.as_ref(),
-            Arc::clone(&service),
-            Arc::clone(&metrics),
-        ));
+        let shutdown = watch::Sender::new(false);
+        let admin = Arc::new(
+            Admin::new(admin::Parts {
+                registry,
+                configuration: &configuration,
+                secrets: secrets.as_ref(),
+                data_directory: secrets.is_some().then_some(configuration.store.path.as_path()),
+                service: Arc::clone(&service),
+                is_tls: false,
+                shutdown: shutdown.subscribe(),
+            })
+            .map_err(ServeError::Tokens)?,
+        );
+        let code = if first_start { admin.first_code() } else { None };
 
         let mut instance = Self {
             loaded,
@@ -159,7 +166,7 @@ impl Instance {
             webhook: alerts.attach(Target::configured(&configuration.admin)),
             socket: listener.socket.clone(),
             workers: Workers::new(runtimes),
-            shutdown: watch::Sender::new(false),
+            shutdown,
             listeners: JoinSet::new(),
         };
         let socket = instance.socket.as_deref().map(listen_socket).transpose()?;
@@ -168,7 +175,7 @@ impl Instance {
             admin: admin_tcp.local_addr().unwrap_or(configuration.admin.listen),
         };
         instance.spawn_listeners(&configuration, guard_tcp, tls, socket, admin_tcp);
-        Ok((instance, banner::text(&configuration, &addresses, first_start)))
+        Ok((instance, banner::text(&configuration, &addresses, first_start, code.as_ref())))
     }
 
     fn spawn_listeners(
@@ -194,13 +201,15 @@ impl Instance {
         self.listeners.spawn(serve);
         if let Some(socket) = socket {
             let (service, told) = (Arc::clone(&self.service), self.shutdown.subscribe());
-            let serve = server::serve_unix(socket, service, options, connections, workers.clone(), told);
+            let serve = server::serve_unix(socket, service, options, connections, workers, told);
             self.listeners.spawn(serve);
         }
-        let (admin, told) = (Arc::clone(&self.admin), self.shutdown.subscribe());
-        let options = ServerOptions { connections_max: ADMIN_CONNECTIONS_MAX, ..options };
-        let connections = Connections::new(&options);
-        self.listeners.spawn(server::serve_tcp(admin_tcp, None, admin, options, connections, workers, told));
+        let timeouts =
+            admin::listener::Timeouts { head: options.head_timeout, shutdown: options.shutdown_timeout };
+        let refused = self.metrics.connections_refused.clone();
+        let told = self.shutdown.subscribe();
+        let serve = admin::listener::serve(admin_tcp, None, self.admin.router(), timeouts, refused, told);
+        self.listeners.spawn(serve);
     }
 
     /// Until a signal ends it.
@@ -236,7 +245,7 @@ impl Instance {
             tracing::error!(kind = "reload-refused", %error, "the log level stays");
         }
         self.service.replace(guard::face(&new, self.secrets.as_ref(), &self.store, &self.metrics));
-        self.admin.replace_tokens(configuration, self.secrets.as_ref());
+        self.admin.reload(configuration, self.secrets.as_ref());
         if change.applied.iter().any(|key| key.starts_with("admin.webhook_")) {
             self.webhook.replace(Target::configured(&configuration.admin));
         }
