@@ -48,6 +48,8 @@ pub(crate) mod first_byte {
     pub(crate) const AUDIT_HEAD: u8 = 0xb1;
     pub(crate) const GOOD: u8 = 0xc1;
     pub(crate) const LEASE: u8 = 0xd1;
+    pub(crate) const POLICY: u8 = 0xe1;
+    pub(crate) const POLICY_NOTE: u8 = 0xf1;
 }
 
 /// Appends `value` in LEB128: seven bits a byte, lowest first, the high bit set on all but the last.

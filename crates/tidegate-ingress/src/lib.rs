@@ -1,1 +1,4 @@
-//! The reverse proxy and the per-app abuse defense: policies applied, counted, tried on past traffic.
+//! What stands in front of apps: the defense that decides about their requests, and the proxies' ways to ask
+//! it.
+
+pub mod defense;

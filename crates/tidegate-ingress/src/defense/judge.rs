@@ -1,0 +1,157 @@
+//! The way of a request through firewall and policy.
+
+use std::{
+    net::IpAddr,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
+
+use http::{
+    HeaderMap,
+    header::{FORWARDED, USER_AGENT},
+};
+use smallvec::SmallVec;
+use tidegate_core::{
+    address::Address,
+    defense::Facts,
+    forwarded::{Source, walk},
+    path::PathBuffer,
+    policy::USER_AGENT_BYTES_MAX,
+};
+
+use super::{AppId, Defense, Refusal, app::Origin, counters::Kind, options::Settings, refusal::Cause};
+
+/// A request as it came in.
+#[derive(Clone, Copy)]
+pub struct Incoming<'a> {
+    /// Who sent it: the TCP peer, or what PROXY protocol says.
+    pub peer: IpAddr,
+    /// Whose it is; see [`Defense::client`].
+    pub client: Address,
+    /// The host that it asks for.
+    pub host: &'a str,
+    /// Its method.
+    pub method: &'a str,
+    /// Its path as it was sent.
+    pub path: &'a str,
+    /// Its headers.
+    pub headers: &'a HeaderMap,
+}
+
+/// What becomes of a request.
+#[derive(Debug)]
+pub struct Judged {
+    /// The answer, if it is not let through.
+    pub refusal: Option<Refusal>,
+    /// Its place in the access log.
+    pub record: RecordHandle,
+}
+
+/// A request's place in the access log.
+#[derive(Debug)]
+pub struct RecordHandle {
+    app: AppId,
+    number: Option<u64>,
+}
+
+impl Defense {
+    /// Whose request it is that `peer` sent with these headers.
+    #[must_use]
+    pub fn client(&self, peer: IpAddr, headers: &HeaderMap) -> Address {
+        let settings = self.0.settings.read();
+        let lines = headers.get_all(settings.forwarded.header()).into_iter().map(|line| line.as_bytes());
+        let walk = walk(Address::from(peer), lines, &settings.trusted, settings.forwarded);
+        if walk.unreadable {
+            self.0.metrics.unreadable.inc();
+        }
+        walk.client
+    }
+
+    /// Whether forwarded headers of this peer count.
+    #[must_use]
+    pub fn trusts(&self, peer: IpAddr) -> bool {
+        self.0.settings.read().trusted.contains(Address::from(peer))
+    }
+
+    /// Asks the firewall, then the app's policy; counts, and appends the request to the access log. A panic
+    /// within lets the request pass and is counted.
+    #[must_use]
+    pub fn judge(&self, app: &AppId, request: &Incoming<'_>) -> Judged {
+        let at_ms = self.0.clock.now_ms();
+        let judged = catch_unwind(AssertUnwindSafe(|| self.judge_at(app, request, at_ms)));
+        judged.unwrap_or_else(|_| {
+            app.0.count_fail_open(at_ms);
+            Judged { refusal: None, record: RecordHandle { app: app.clone(), number: None } }
+        })
+    }
+
+    fn judge_at(&self, app: &AppId, request: &Incoming<'_>, at_ms: u64) -> Judged {
+        let (mut path, mut user_agent) = (PathBuffer::default(), SmallVec::new());
+        let facts = Facts {
+            client: request.client,
+            method: request.method,
+            path: path.normalise(request.path.as_bytes()),
+            user_agent: user_agent_of(request.headers, &mut user_agent),
+            at_ms,
+        };
+        let settings = self.0.settings.read();
+        let origin = settings.origin(request);
+        let (kind, cause) = if settings.firewall_refuses(request.client) {
+            (Kind::Firewall, Some(Cause::Firewall))
+        } else {
+            drop(settings);
+            self.ask(app, &facts)
+        };
+        let refusal = cause.map(Refusal::new);
+        let status = refusal.map_or(0, |refusal| refusal.status().as_u16());
+        let number = app.0.record(&facts, kind, status, origin);
+        Judged { refusal, record: RecordHandle { app: app.clone(), number: Some(number) } }
+    }
+
+    /// The policy alone; a panic there is counted and logged with its request.
+    fn ask(&self, app: &AppId, facts: &Facts<'_>) -> (Kind, Option<Cause>) {
+        let asked = catch_unwind(AssertUnwindSafe(|| {
+            if let Some(hook) = self.0.hook.get() {
+                hook(facts);
+            }
+            app.0.decide(facts)
+        }));
+        asked.unwrap_or((Kind::FailOpen, None))
+    }
+}
+
+impl Settings {
+    fn firewall_refuses(&self, client: Address) -> bool {
+        self.firewall_deny.contains(client) && !self.firewall_allow.contains(client)
+    }
+
+    fn origin(&self, request: &Incoming<'_>) -> Origin {
+        let peer = Address::from(request.peer);
+        let forwarded = request.headers.contains_key(Source::XForwardedFor.header())
+            || request.headers.contains_key(FORWARDED);
+        Origin { peer, forwarded, trusted: self.trusted.contains(peer) }
+    }
+}
+
+impl RecordHandle {
+    /// Notes what the app answered.
+    pub fn finish(&self, status: u16) {
+        if let Some(number) = self.number {
+            self.app.0.finish(number, status);
+        }
+    }
+}
+
+/// The lines of the User-Agent, each on a line, as far as they are looked at.
+fn user_agent_of<'a>(headers: &'a HeaderMap, joined: &'a mut SmallVec<[u8; 128]>) -> &'a [u8] {
+    let mut lines = headers.get_all(USER_AGENT).into_iter();
+    let (first, second) = (lines.next(), lines.next());
+    let Some(second) = second else { return first.map_or(b"", |line| line.as_bytes()) };
+    joined.extend_from_slice(first.map_or(b"", |line| line.as_bytes()));
+    for line in std::iter::once(second).chain(lines) {
+        if joined.len() < USER_AGENT_BYTES_MAX {
+            joined.push(b'\n');
+            joined.extend_from_slice(line.as_bytes());
+        }
+    }
+    joined
+}
