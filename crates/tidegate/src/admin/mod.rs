@@ -22,6 +22,7 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use parking_lot::RwLock;
 use prometheus_client::{encoding::text, registry::Registry};
 use tidegate_core::{admission::FamilyRules, secret::Secret};
+use tidegate_ingress::defense::Defense;
 use tidegate_guard::{server::Shutdown, service::Service};
 use tokio::{sync::Semaphore, time::Instant};
 
@@ -59,6 +60,8 @@ pub(crate) struct Parts<'a> {
     pub(crate) secrets: Option<&'a DataSecrets>,
     pub(crate) data_directory: Option<&'a Path>,
     pub(crate) service: Arc<Service>,
+    /// The abuse defense of this instance; none where no app is served.
+    pub(crate) defense: Option<Defense>,
     pub(crate) is_tls: bool,
     pub(crate) shutdown: Shutdown,
 }
@@ -67,14 +70,15 @@ impl Admin {
     /// # Errors
     /// The tokens of the data directory can't be read.
     pub(crate) fn new(parts: Parts<'_>) -> io::Result<Self> {
-        let Parts { registry, configuration, secrets, data_directory, service, is_tls, shutdown } = parts;
+        let Parts { registry, configuration, secrets, data_directory, service, defense, is_tls, shutdown } =
+            parts;
         let stored = StoredTokens::open(data_directory)?;
         Ok(Self {
             registry,
             access: Access::new(configuration, secrets, stored),
             sessions: Sessions::default(),
             service,
-            apps: apps::Apps,
+            apps: apps::Apps(defense),
             families: RwLock::new(families(configuration)),
             streams: Arc::new(Semaphore::new(STREAMS_MAX)),
             is_tls,
@@ -139,3 +143,6 @@ const METRICS_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset
 async fn ready(State(admin): State<Arc<Admin>>) -> Response {
     admin.service.ready().await.response.map(Body::new)
 }
+
+#[cfg(test)]
+mod tests;

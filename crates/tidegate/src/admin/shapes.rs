@@ -19,11 +19,15 @@ pub(crate) struct Apps {
 pub(crate) struct App {
     pub(crate) app: String,
     pub(crate) version: u64,
-    pub(crate) mode: String,
+    /// As in its policy; null where there is none that can be used.
+    pub(crate) mode: Option<String>,
     pub(crate) status: Status,
-    pub(crate) counters: Counters,
     /// The last hour.
-    pub(crate) series: Vec<Point>,
+    pub(crate) counters: Counters,
+    /// Requests of each of the last 60 minutes, oldest first.
+    pub(crate) sparkline: Vec<u64>,
+    /// Clients whose tokens are kept.
+    pub(crate) tracked_clients: u64,
 }
 
 /// An app's abuse defense.
@@ -32,11 +36,12 @@ pub(crate) struct Abuse {
     pub(crate) app: String,
     /// Also the `ETag`; what `If-Match` names.
     pub(crate) version: u64,
-    pub(crate) policy: Policy,
+    /// The one in force; null where there is none that can be used.
+    pub(crate) policy: Option<Policy>,
     pub(crate) status: Status,
     pub(crate) counters: Counters,
     /// What the busiest clients of the recent past would keep to; null without traffic.
-    pub(crate) suggested_rps: Option<f64>,
+    pub(crate) suggested_rps: Option<u64>,
 }
 
 /// An app's policy. A field that is left out has its default.
@@ -76,6 +81,13 @@ impl Default for Policy {
             ipv6_prefix: 64,
             routes: Vec::new(),
         }
+    }
+}
+
+impl Policy {
+    /// As it is sent to the defense.
+    pub(crate) fn to_json(&self) -> Vec<u8> {
+        serde_json::to_vec(self).unwrap_or_default()
     }
 }
 
@@ -147,14 +159,45 @@ pub(crate) struct Point {
     pub(crate) allowed: u64,
     pub(crate) would_block: u64,
     pub(crate) blocked: u64,
+    pub(crate) fail_open: u64,
+    /// Refused by the instance's firewall, before the policy.
+    pub(crate) firewall: u64,
 }
 
 /// An app's traffic.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 pub(crate) struct Traffic {
     pub(crate) app: String,
+    /// `minute`, `hour` or `day`.
+    pub(crate) window: String,
+    /// How long a step of the series is.
+    pub(crate) step_ms: u64,
     pub(crate) counters: Counters,
+    /// Refused by the instance's firewall, before the policy.
+    pub(crate) firewall: u64,
+    /// Oldest first; the last one is still going on.
     pub(crate) series: Vec<Point>,
+}
+
+/// The newest requests of an app, newest first. Whose they are is not told.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
+pub(crate) struct AccessLog {
+    pub(crate) entries: Vec<AccessLogEntry>,
+}
+
+/// A request.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
+pub(crate) struct AccessLogEntry {
+    pub(crate) at_ms: u64,
+    pub(crate) method: String,
+    /// Without the query.
+    pub(crate) path: String,
+    /// Null while it is going on.
+    pub(crate) status: Option<u16>,
+    /// `allowed`, `would_block`, `blocked` or `fail_open`.
+    pub(crate) outcome: String,
+    /// What was found against it.
+    pub(crate) reason: Option<String>,
 }
 
 /// What a policy would have done to the requests that the log still holds.
@@ -164,8 +207,19 @@ pub(crate) struct Replay {
     pub(crate) to_ms: u64,
     pub(crate) requests: u64,
     pub(crate) would_block: ReplayTotals,
-    pub(crate) series: Vec<Point>,
+    pub(crate) series: Vec<ReplayStep>,
     pub(crate) top_clients: Vec<TopClient>,
+    /// What speaks against trusting the numbers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) warning: Option<String>,
+}
+
+/// Part of a replay's time.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize, ToSchema)]
+pub(crate) struct ReplayStep {
+    pub(crate) at_ms: u64,
+    pub(crate) allowed: u64,
+    pub(crate) would_block: u64,
 }
 
 /// What would have been blocked.

@@ -148,6 +148,7 @@ impl Instance {
                 secrets: secrets.as_ref(),
                 data_directory: secrets.is_some().then_some(configuration.store.path.as_path()),
                 service: Arc::clone(&service),
+                defense: None,
                 is_tls: false,
                 shutdown: shutdown.subscribe(),
             })

@@ -1,5 +1,7 @@
 //! The audit: what was changed in policies, tokens and the guard, in one list.
 
+#![expect(unused_qualifications, reason = "utoipa writes the parameters' types out by path")]
+
 use std::sync::Arc;
 
 use axum::{
@@ -9,6 +11,7 @@ use axum::{
 use http::HeaderMap;
 use serde::{Deserialize, Serialize};
 use tidegate_guard::Refusal;
+use tidegate_ingress::defense;
 use tidegate_protocol::control;
 use utoipa::{IntoParams, ToSchema};
 
@@ -76,6 +79,15 @@ pub(in crate::admin) async fn newest(admin: &Admin, limit: usize) -> Audit {
         Ok(entries) => audit.entries.extend(entries.into_iter().map(guard_entry)),
         Err(refusal) => audit.missing.push(format!("What operators did to the guard is missing: {refusal}.")),
     }
+    if let Some(defense) = &admin.apps.0 {
+        match defense.audit(limit).await {
+            Ok(entries) => audit.entries.extend(entries.into_iter().map(policy_entry)),
+            Err(error) => {
+                tracing::error!(%error, "the audit of policies can't be read");
+                audit.missing.push("What was changed in policies is missing: the store does not answer.".into());
+            }
+        }
+    }
     audit.entries.sort_by_key(|entry| std::cmp::Reverse(entry.at_ms));
     audit.entries.truncate(limit);
     audit
@@ -84,13 +96,28 @@ pub(in crate::admin) async fn newest(admin: &Admin, limit: usize) -> Audit {
 /// Writes an entry about something other than a policy. What it tells of has happened already, so a store that
 /// does not take it costs the entry and not the change; the log has it in any case.
 pub(in crate::admin) async fn note(admin: &Admin, actor: &str, action: &'static str, subject: &str) {
-    let _ = admin;
     tracing::info!(kind = "audit", actor, action, subject, "changed by the admin API");
+    let Some(defense) = &admin.apps.0 else { return };
+    if let Err(error) = defense.note_change(actor, action, vec![subject.to_owned()]).await {
+        tracing::error!(%error, action, "the audit lacks this change");
+    }
 }
 
 async fn of_guard(admin: &Admin, limit: usize) -> Result<Vec<control::AuditEntry>, Refusal> {
     let guard = admin.service.guard().ok_or(Refusal::Unavailable)?;
     guard.operator().audit(limit).await.map(|audit| audit.entries)
+}
+
+fn policy_entry(entry: defense::AuditEntry) -> Entry {
+    let is_policy = entry.app.is_some();
+    let subject = entry.app.map_or_else(|| entry.changes.join(", "), |app| format!("app {app}"));
+    Entry {
+        at_ms: entry.at_ms,
+        action: if is_policy { format!("{}_changed", entry.action) } else { entry.action },
+        subject,
+        details: if is_policy { entry.changes.join("; ") } else { String::new() },
+        actor: entry.actor,
+    }
 }
 
 fn guard_entry(entry: control::AuditEntry) -> Entry {

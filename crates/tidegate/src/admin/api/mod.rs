@@ -1,7 +1,9 @@
 //! The API under `/api/v1`.
 
+mod apps;
 pub(super) mod audit;
 mod body;
+mod openapi;
 mod refused;
 mod tokens;
 
@@ -10,7 +12,7 @@ use std::sync::Arc;
 use axum::{
     Router,
     extract::DefaultBodyLimit,
-    routing::{delete, get},
+    routing::{delete, get, post},
 };
 
 use super::{Admin, shapes};
@@ -23,6 +25,12 @@ const BODY_BYTES_MAX: usize = 64 * 1024;
 /// Every call, below `/api/v1`.
 pub(super) fn routes() -> Router<Arc<Admin>> {
     Router::new()
+        .route("/openapi.json", get(openapi::document))
+        .route("/apps", get(apps::list))
+        .route("/apps/{app}/abuse", get(apps::abuse).put(apps::put))
+        .route("/apps/{app}/abuse/replay", post(apps::replay))
+        .route("/apps/{app}/traffic", get(apps::traffic))
+        .route("/apps/{app}/access-log", get(apps::access_log))
         .route("/tokens", get(tokens::list).post(tokens::create))
         .route("/tokens/{name}", delete(tokens::revoke))
         .route("/audit", get(audit::list))

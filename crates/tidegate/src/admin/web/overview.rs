@@ -11,7 +11,7 @@ use super::{
     frame::{self, Place},
     traffic::badge,
     visitor::Visitor,
-    words::count,
+    words::{Plural, count},
 };
 use crate::{
     admin::{
@@ -63,21 +63,19 @@ fn apps_part(admin: &Admin) -> Markup {
 
 fn app_row(app: &App) -> Markup {
     let counters = &app.counters;
-    let text = format!("{} requests in the last hour", count(total(app)));
+    let drawn: Vec<Bar> =
+        app.sparkline.iter().map(|requests| Bar { allowed: *requests, ..Bar::default() }).collect();
+    let text = format!("{} in the last hour", Plural(app.sparkline.iter().sum(), "request"));
     html! {
         tr {
             td.break { a href={ "/apps/" (path_part(&app.app)) } { (app.app) } }
             td { (badge(&app.status)) }
-            td.full { (chart::sparkline(&bars(&app.series), &text)) }
+            td.full { (chart::sparkline(&drawn, &text)) }
             td.number data-name="Allowed" { (count(counters.allowed)) }
             td.number data-name="Would block" { (count(counters.would_block_total())) }
             td.number data-name="Blocked" { (count(counters.blocked_total())) }
         }
     }
-}
-
-fn total(app: &App) -> u64 {
-    app.counters.allowed + app.counters.would_block_total() + app.counters.blocked_total()
 }
 
 /// A name as a part of a path.

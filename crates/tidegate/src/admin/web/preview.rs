@@ -3,14 +3,14 @@
 use maud::{Markup, html};
 
 use super::{
-    chart,
-    overview::{bars, path_part},
+    chart::{self, Bar},
+    overview::path_part,
     traffic::reason_name,
     visitor::Visitor,
     words::{Plural, count, percent, time},
 };
 use crate::{
-    admin::shapes::{PolicyFault, Replay},
+    admin::shapes::{PolicyFault, Replay, ReplayStep},
     config::Ability,
 };
 
@@ -55,7 +55,13 @@ fn ask(app: &str) -> Markup {
 
 fn replayed(replay: &Replay, app: &str, visitor: &Visitor) -> Markup {
     let total = replay.would_block.total;
-    let drawn = bars(&replay.series);
+    let bar = |step: &ReplayStep| Bar {
+        at_ms: step.at_ms,
+        allowed: step.allowed,
+        would_block: step.would_block,
+        ..Bar::default()
+    };
+    let drawn: Vec<Bar> = replay.series.iter().map(bar).collect();
     let text = format!("{} of {} requests would have been blocked", count(total), count(replay.requests));
     html! {
         @if replay.requests == 0 {
@@ -70,6 +76,7 @@ fn replayed(replay: &Replay, app: &str, visitor: &Visitor) -> Markup {
                 p.muted.small { "Replayed from " (time(replay.from_ms)) " to " (time(replay.to_ms)) " UTC" }
             }
             (chart::bars(&drawn, "chart low", &text))
+            @if let Some(warning) = &replay.warning { p.note.warn.small { (warning) } }
             @if total > 0 {
                 ul.row.small.keys {
                     @for (reason, number) in replay.would_block.by_reason.iter().filter(|(_, number)| **number > 0) {

@@ -18,13 +18,13 @@ use super::{
     overview::{bars, path_part},
     preview::{self, Preview},
     visitor::{Posted, Visitor},
-    words::{count, time},
+    words::{Plural, count, time},
 };
 use crate::{
     admin::{
         Admin, access,
-        apps::{PolicyRefused, Window},
-        shapes::{Abuse, Counters, Policy, PolicyFault, Status, Traffic},
+        apps::{PolicyRefused, Window, read},
+        shapes::{Abuse, ByReason, Counters, PolicyFault, Status, Traffic},
     },
     config::Ability,
 };
@@ -99,7 +99,7 @@ pub(super) async fn save(
         }
         Ok(policy) => {
             let version = fields.text("version").parse().ok();
-            let put = admin.apps.put(&app, version, &policy, &visitor.signature()).await;
+            let put = admin.apps.put(&app, version, &policy.to_json(), &visitor.signature()).await;
             put.map_err(Failed::Refused)
         }
     };
@@ -126,10 +126,10 @@ async fn replay(admin: &Arc<Admin>, visitor: &Visitor, app: &str, draft: &Draft)
         Ok(policy) => policy,
         Err(faults) => return Preview::Faults(faults),
     };
-    match admin.apps.replay(app, &policy).await {
+    match admin.apps.replay(app, policy.to_json()).await {
         Ok(replay) => {
             admin.sessions.note_replayed(&visitor.session.key, mark(app, draft));
-            Preview::Replayed(Box::new(replay))
+            Preview::Replayed(Box::new(read(&replay)))
         }
         Err(PolicyRefused::Invalid(faults)) => Preview::Faults(faults),
         Err(refused) => Preview::Unavailable(refused.to_string()),
@@ -252,6 +252,9 @@ fn traffic_part(abuse: &Abuse, traffic: &Traffic) -> Markup {
             (tile("blocked", "Blocked", counters.blocked_total()))
             (tile("plain", "Failed open", counters.fail_open))
         }
+        @if traffic.firewall > 0 {
+            p.muted.small { (Plural(traffic.firewall, "request")) " more did not get past this instance's firewall." }
+        }
         @if counters.fail_open > 0 {
             p.note.warn { "Some requests were served because they could not be judged. The log says why." }
         }
@@ -295,7 +298,7 @@ fn reasons(counters: &Counters) -> Markup {
     let mut names: Vec<&String> = counters.would_block.keys().chain(counters.blocked.keys()).collect();
     names.sort();
     names.dedup();
-    let number = |list: &crate::admin::shapes::ByReason, name: &str| list.get(name).copied().unwrap_or(0);
+    let number = |list: &ByReason, name: &str| list.get(name).copied().unwrap_or(0);
     let rows: Vec<_> = names
         .into_iter()
         .map(|name| (name, number(&counters.would_block, name), number(&counters.blocked, name)))
@@ -322,21 +325,19 @@ fn reasons(counters: &Counters) -> Markup {
 impl Draft {
     /// The policy in force; where that has no limit yet, with the one that the traffic suggests.
     fn prefilled(abuse: &Abuse) -> Self {
-        let mut draft = Self::of(&abuse.policy);
-        if let (true, Some(suggested)) = (is_unlimited(&abuse.policy), abuse.suggested_rps) {
-            draft.rps = format!("{suggested}");
-            draft.burst = format!("{:.0}", (suggested * 2.0).ceil().max(1.0));
+        let policy = abuse.policy.clone().unwrap_or_default();
+        let mut draft = Self::of(&policy);
+        if let (true, Some(suggested)) = (policy.rps <= 0.0, abuse.suggested_rps) {
+            draft.rps = suggested.to_string();
+            draft.burst = suggested.saturating_mul(2).max(1).to_string();
         }
         draft
     }
 }
 
-fn is_unlimited(policy: &Policy) -> bool {
-    policy.rps <= 0.0
-}
-
 fn defense_card(visitor: &Visitor, abuse: &Abuse, card: &Card) -> Markup {
     let Card { draft, preview, said } = card;
+    let mode = abuse.policy.as_ref().map_or("", |policy| policy.mode.as_str());
     let app = path_part(&abuse.app);
     let may = visitor.caller.may(Ability::Write);
     html! {
@@ -358,9 +359,9 @@ fn defense_card(visitor: &Visitor, abuse: &Abuse, card: &Card) -> Markup {
                     (list_fields(draft))
                     div.row {
                         button name="mode" value="log_only" disabled[!may] {
-                            @if abuse.policy.mode == "enforce" { "Go back to log only" } @else { "Save, log only" }
+                            @if mode == "enforce" { "Go back to log only" } @else { "Save, log only" }
                         }
-                        @if abuse.policy.mode != "off" {
+                        @if mode != "off" {
                             button.danger name="mode" value="off" disabled[!may] { "Turn off" }
                         }
                     }

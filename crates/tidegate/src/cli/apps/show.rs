@@ -35,6 +35,7 @@ pub(super) fn apps(apps: &Apps) -> String {
 
 pub(super) fn abuse(abuse: &Abuse) -> String {
     let Abuse { app, version, policy, status, counters, suggested_rps } = abuse;
+    let policy = policy.clone().unwrap_or_default();
     let mut text = format!("{app}: {}, version {version}\n", status.condition);
     if !status.message.is_empty() {
         let _ = writeln!(text, "  {}", status.message);
@@ -90,6 +91,9 @@ pub(super) fn replay(replay: &Replay) -> String {
         total.total,
         reasons(&total.by_reason),
     );
+    if let Some(warning) = &replay.warning {
+        let _ = writeln!(text, "  {warning}");
+    }
     if !replay.top_clients.is_empty() {
         let rows = replay.top_clients.iter().take(CLIENTS_MAX);
         let rows = rows.map(|client| {
