@@ -240,7 +240,8 @@ fn refusal_text(status: StatusCode, body: &Refusal) -> String {
 
 fn own_url(loaded: &Loaded) -> String {
     let admin = &loaded.regardless().admin;
-    format!("http://{}", from_here(admin.listen))
+    let scheme = if admin.tls.is_some() { "https" } else { "http" };
+    format!("{scheme}://{}", from_here(admin.listen))
 }
 
 /// A token that the configuration tells in full, the one with the most abilities; else the data directory's.

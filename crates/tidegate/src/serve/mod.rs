@@ -2,6 +2,7 @@
 
 mod banner;
 mod guard;
+mod ingress;
 mod metrics;
 mod store;
 mod threads;
@@ -66,8 +67,14 @@ pub enum ServeError {
     #[error("reading the tokens of the data directory")]
     Tokens(#[source] io::Error),
     /// TLS.
-    #[error("offering TLS on guard.listen")]
-    Tls(#[from] TlsError),
+    #[error("offering TLS on {key}")]
+    Tls {
+        /// The key that names the listener.
+        key: &'static str,
+        /// Why not.
+        #[source]
+        cause: TlsError,
+    },
     /// The runtime or its signals.
     #[error("starting the runtime")]
     Runtime(#[source] io::Error),
@@ -107,6 +114,7 @@ struct Instance {
     metrics: Arc<Metrics>,
     secrets: Option<DataSecrets>,
     admin: Arc<Admin>,
+    ingress: ingress::Ingress,
     level: LevelHandle,
     webhook: Webhook,
     socket: Option<PathBuf>,
@@ -126,7 +134,12 @@ impl Instance {
         let listener = &configuration.listener;
         let guard_tcp = listen("guard.listen", listener.listen).await?;
         let admin_tcp = listen("admin.listen", configuration.admin.listen).await?;
-        let tls = listener.tls.as_ref().map(|tls| server::acceptor(&tls.cert, &tls.key)).transpose()?;
+        let tls = listener.tls.as_ref().map(|tls| server::acceptor(&tls.cert, &tls.key)).transpose();
+        let tls = tls.map_err(|cause| ServeError::Tls { key: "guard.listen", cause })?;
+        let admin_tls = configuration.admin.tls.as_ref();
+        let admin_tls = admin_tls.map(|tls| server::acceptor(&tls.cert, &tls.key)).transpose();
+        let admin_tls = admin_tls.map_err(|cause| ServeError::Tls { key: "admin.listen", cause })?;
+        let ingress = ingress::Bound::bind(&configuration).await?;
 
         let mut registry = Registry::default();
         let metrics = Arc::new(Metrics::register(&mut registry));
@@ -134,13 +147,23 @@ impl Instance {
         metrics::register_store(&mut registry, &store);
         alerts.register(&mut registry);
 
+        let (shutdown, workers) = (watch::Sender::new(false), Workers::new(runtimes));
+        let mut listeners = JoinSet::new();
+        let around = ingress::Surroundings {
+            store: &store,
+            registry: &mut registry,
+            workers: &workers,
+            shutdown: &shutdown,
+            listeners: &mut listeners,
+        };
+        let ingress = ingress::Ingress::start(ingress, &configuration, around).await;
+
         let face = guard::face(&loaded, secrets.as_ref(), &store, &metrics);
         let options = ServiceOptions {
             body_timeout: Duration::from_millis(listener.body_timeout_ms),
             failures_per_second: u32::try_from(listener.auth_failures_per_second).unwrap_or(u32::MAX),
         };
         let service = Arc::new(Service::new(face, options, Arc::clone(&metrics)));
-        let shutdown = watch::Sender::new(false);
         let admin = Arc::new(
             Admin::new(admin::Parts {
                 registry,
@@ -148,8 +171,8 @@ impl Instance {
                 secrets: secrets.as_ref(),
                 data_directory: secrets.is_some().then_some(configuration.store.path.as_path()),
                 service: Arc::clone(&service),
-                defense: None,
-                is_tls: false,
+                defense: Some(ingress.defense.clone()),
+                is_tls: admin_tls.is_some(),
                 shutdown: shutdown.subscribe(),
             })
             .map_err(ServeError::Tokens)?,
@@ -163,19 +186,21 @@ impl Instance {
             metrics,
             secrets,
             admin,
+            ingress,
             level,
             webhook: alerts.attach(Target::configured(&configuration.admin)),
             socket: listener.socket.clone(),
-            workers: Workers::new(runtimes),
+            workers,
             shutdown,
-            listeners: JoinSet::new(),
+            listeners,
         };
         let socket = instance.socket.as_deref().map(listen_socket).transpose()?;
         let addresses = banner::Addresses {
             guard: guard_tcp.local_addr().unwrap_or(listener.listen),
+            apps: instance.ingress.places(),
             admin: admin_tcp.local_addr().unwrap_or(configuration.admin.listen),
         };
-        instance.spawn_listeners(&configuration, guard_tcp, tls, socket, admin_tcp);
+        instance.spawn_listeners(&configuration, guard_tcp, tls, socket, admin_tcp, admin_tls);
         Ok((instance, banner::text(&configuration, &addresses, first_start, code.as_ref())))
     }
 
@@ -186,6 +211,7 @@ impl Instance {
         tls: Option<tokio_rustls::TlsAcceptor>,
         socket: Option<UnixListener>,
         admin_tcp: TcpListener,
+        admin_tls: Option<tokio_rustls::TlsAcceptor>,
     ) {
         let listener = &configuration.listener;
         let options = ServerOptions {
@@ -193,7 +219,7 @@ impl Instance {
             head_timeout: Duration::from_millis(listener.header_timeout_ms),
             shutdown_timeout: Duration::from_millis(listener.shutdown_timeout_ms),
         };
-        let connections = Connections::new(&options);
+        let connections = Connections::new(options.connections_max);
         let service = Arc::clone(&self.service);
         let told: Shutdown = self.shutdown.subscribe();
         let workers = self.workers.clone();
@@ -209,7 +235,7 @@ impl Instance {
             admin::listener::Timeouts { head: options.head_timeout, shutdown: options.shutdown_timeout };
         let refused = self.metrics.connections_refused.clone();
         let told = self.shutdown.subscribe();
-        let serve = admin::listener::serve(admin_tcp, None, self.admin.router(), timeouts, refused, told);
+        let serve = admin::listener::serve(admin_tcp, admin_tls, self.admin.router(), timeouts, refused, told);
         self.listeners.spawn(serve);
     }
 
@@ -247,6 +273,7 @@ impl Instance {
         }
         self.service.replace(guard::face(&new, self.secrets.as_ref(), &self.store, &self.metrics));
         self.admin.reload(configuration, self.secrets.as_ref());
+        self.ingress.reload(configuration);
         if change.applied.iter().any(|key| key.starts_with("admin.webhook_")) {
             self.webhook.replace(Target::configured(&configuration.admin));
         }
