@@ -59,6 +59,16 @@ fn run(cli: Cli, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<u8> {
             let done = runtime()?.block_on(cli::control::control(*arguments, &loaded, out));
             Ok(done.unwrap_or_else(|error| failed(&error, err)))
         }
+        Verb::Apps(arguments) => {
+            let loaded = config::load(&sources());
+            let done = runtime()?.block_on(cli::apps::apps(*arguments, &loaded, out));
+            Ok(done.unwrap_or_else(|error| failed(&error, err)))
+        }
+        Verb::Token(arguments) => {
+            let loaded = config::load(&sources());
+            let done = runtime()?.block_on(cli::token::token(arguments, &loaded, out));
+            Ok(done.unwrap_or_else(|error| failed(&error, err)))
+        }
         Verb::Drill(arguments) => {
             let loaded = config::load(&sources());
             let done = runtime()?.block_on(cli::drill::drill(*arguments, &loaded, out, err));

@@ -1,6 +1,5 @@
 //! `tidegate serve`: from a configuration to running listeners, and back down in order.
 
-mod admin;
 mod banner;
 mod guard;
 mod ingress;
@@ -37,6 +36,7 @@ use tokio::{
 };
 
 use crate::{
+    admin::{self, Admin},
     alerts::{Target, Webhook},
     config::{self, Configuration, Loaded, Sources},
     log::LevelHandle,
@@ -65,6 +65,9 @@ pub enum ServeError {
         #[source]
         cause: io::Error,
     },
+    /// The tokens that were made.
+    #[error("reading the tokens of the data directory")]
+    Tokens(#[source] io::Error),
     /// TLS.
     #[error("offering TLS on {key}")]
     Tls {
@@ -105,9 +108,6 @@ pub fn serve(
     served
 }
 
-/// Some people and some collectors of metrics; apart from the guard's, so that neither shuts the other out.
-const ADMIN_CONNECTIONS_MAX: usize = 256;
-
 /// What runs.
 struct Instance {
     loaded: Loaded,
@@ -115,7 +115,7 @@ struct Instance {
     store: OpenStore,
     metrics: Arc<Metrics>,
     secrets: Option<DataSecrets>,
-    admin: Arc<admin::Admin>,
+    admin: Arc<Admin>,
     ingress: ingress::Ingress,
     level: LevelHandle,
     webhook: Webhook,
@@ -138,6 +138,9 @@ impl Instance {
         let admin_tcp = listen("admin.listen", configuration.admin.listen).await?;
         let tls = listener.tls.as_ref().map(|tls| server::acceptor(&tls.cert, &tls.key)).transpose();
         let tls = tls.map_err(|cause| ServeError::Tls { key: "guard.listen", cause })?;
+        let admin_tls = configuration.admin.tls.as_ref();
+        let admin_tls = admin_tls.map(|tls| server::acceptor(&tls.cert, &tls.key)).transpose();
+        let admin_tls = admin_tls.map_err(|cause| ServeError::Tls { key: "admin.listen", cause })?;
         let ingress = ingress::Bound::bind(&configuration).await?;
 
         let mut registry = Registry::default();
@@ -163,13 +166,20 @@ impl Instance {
             failures_per_second: u32::try_from(listener.auth_failures_per_second).unwrap_or(u32::MAX),
         };
         let service = Arc::new(Service::new(face, options, Arc::clone(&metrics)));
-        let admin = Arc::new(admin::Admin::new(
-            registry,
-            &configuration,
-            secrets.as_ref(),
-            Arc::clone(&service),
-            Arc::clone(&metrics),
-        ));
+        let admin = Arc::new(
+            Admin::new(admin::Parts {
+                registry,
+                configuration: &configuration,
+                secrets: secrets.as_ref(),
+                data_directory: secrets.is_some().then_some(configuration.store.path.as_path()),
+                service: Arc::clone(&service),
+                defense: Some(ingress.defense.clone()),
+                is_tls: admin_tls.is_some(),
+                shutdown: shutdown.subscribe(),
+            })
+            .map_err(ServeError::Tokens)?,
+        );
+        let code = if first_start { admin.first_code() } else { None };
 
         let mut instance = Self {
             loaded,
@@ -192,8 +202,8 @@ impl Instance {
             apps: instance.ingress.places(),
             admin: admin_tcp.local_addr().unwrap_or(configuration.admin.listen),
         };
-        instance.spawn_listeners(&configuration, guard_tcp, tls, socket, admin_tcp);
-        Ok((instance, banner::text(&configuration, &addresses, first_start)))
+        instance.spawn_listeners(&configuration, guard_tcp, tls, socket, admin_tcp, admin_tls);
+        Ok((instance, banner::text(&configuration, &addresses, first_start, code.as_ref())))
     }
 
     fn spawn_listeners(
@@ -203,6 +213,7 @@ impl Instance {
         tls: Option<tokio_rustls::TlsAcceptor>,
         socket: Option<UnixListener>,
         admin_tcp: TcpListener,
+        admin_tls: Option<tokio_rustls::TlsAcceptor>,
     ) {
         let listener = &configuration.listener;
         let options = ServerOptions {
@@ -219,13 +230,15 @@ impl Instance {
         self.listeners.spawn(serve);
         if let Some(socket) = socket {
             let (service, told) = (Arc::clone(&self.service), self.shutdown.subscribe());
-            let serve = server::serve_unix(socket, service, options, connections, workers.clone(), told);
+            let serve = server::serve_unix(socket, service, options, connections, workers, told);
             self.listeners.spawn(serve);
         }
-        let (admin, told) = (Arc::clone(&self.admin), self.shutdown.subscribe());
-        let options = ServerOptions { connections_max: ADMIN_CONNECTIONS_MAX, ..options };
-        let connections = Connections::new(options.connections_max);
-        self.listeners.spawn(server::serve_tcp(admin_tcp, None, admin, options, connections, workers, told));
+        let timeouts =
+            admin::listener::Timeouts { head: options.head_timeout, shutdown: options.shutdown_timeout };
+        let refused = self.metrics.connections_refused.clone();
+        let told = self.shutdown.subscribe();
+        let serve = admin::listener::serve(admin_tcp, admin_tls, self.admin.router(), timeouts, refused, told);
+        self.listeners.spawn(serve);
     }
 
     /// Until a signal ends it.
@@ -261,7 +274,7 @@ impl Instance {
             tracing::error!(kind = "reload-refused", %error, "the log level stays");
         }
         self.service.replace(guard::face(&new, self.secrets.as_ref(), &self.store, &self.metrics));
-        self.admin.replace_tokens(configuration, self.secrets.as_ref());
+        self.admin.reload(configuration, self.secrets.as_ref());
         self.ingress.reload(configuration);
         if change.applied.iter().any(|key| key.starts_with("admin.webhook_")) {
             self.webhook.replace(Target::configured(&configuration.admin));
