@@ -8,9 +8,10 @@ use tidegate_ingress::{
     proxy::{self, Proxy},
 };
 use tidegate_listen::{CertificateFiles, CertifiedNames, Connections, Shutdown, Workers, told};
+use tidegate_rate_limit::OpenStore;
 use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 
-use super::{ServeError, listen, store::OpenStore};
+use super::{ServeError, listen};
 use crate::config::{Configuration, Forwarded};
 
 /// Listeners that are bound, but serve nothing yet.
