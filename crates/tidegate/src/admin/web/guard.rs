@@ -203,7 +203,7 @@ fn fairness(admin: &Admin, visitor: &Visitor, state: &control::State) -> Markup 
                 h2 #fairness { "Fairness" }
                 p.muted { "The most commands that one identity may spend in a day, so that nobody takes the whole budget." }
             }
-            div.scroll {
+            div.scroll tabindex="0" role="group" aria-labelledby="fairness" {
                 table {
                     thead { tr { th { "Family" } @for axis in Axis::ALL { th.number { (axis.as_str()) } } } }
                     tbody {

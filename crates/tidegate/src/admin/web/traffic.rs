@@ -284,13 +284,22 @@ fn history(abuse: &Abuse, traffic: &Traffic) -> Markup {
     let text = format!("Requests over time, at most {} in one bar", count(peak));
     html! {
         div {
-            div.axis { span { (count(peak)) } span.muted { "requests" } }
+            div.axis { span { (Plural(peak, "request")) " " (step_words(traffic.step_ms)) } }
             (chart::bars(&drawn, "chart", &text))
             div.axis {
                 span { (drawn.first().map(|bar| time(bar.at_ms)).unwrap_or_default()) }
                 span { "now, UTC" }
             }
         }
+    }
+}
+
+fn step_words(step_ms: u64) -> &'static str {
+    match step_ms {
+        1000 => "in a second",
+        60_000 => "in a minute",
+        900_000 => "in 15 minutes",
+        _ => "in a bar",
     }
 }
 
@@ -402,10 +411,18 @@ fn limit_fields(abuse: &Abuse, draft: &Draft) -> Markup {
         p #rps-hint .hint {
             "For each client address; 0 turns the limit off and leaves the lists."
             @if let Some(suggested) = abuse.suggested_rps {
-                " The busiest clients of late would suggest " strong { (suggested) } "."
+                @if draft.rps == suggested.to_string() && !is_limited(abuse) {
+                    " Not in force yet: filled in from the busiest clients of late."
+                } @else {
+                    " The busiest clients of late suggest " strong { (suggested) } "."
+                }
             }
         }
     }
+}
+
+fn is_limited(abuse: &Abuse) -> bool {
+    abuse.policy.as_ref().is_some_and(|policy| policy.rps > 0.0)
 }
 
 fn list_fields(draft: &Draft) -> Markup {
