@@ -66,11 +66,7 @@ pub async fn demo(
     Ok(())
 }
 
-async fn app_with_visitors(
-    lasts: Duration,
-    loaded: &Loaded,
-    out: &mut dyn Write,
-) -> Result<(), DemoError> {
+async fn app_with_visitors(lasts: Duration, loaded: &Loaded, out: &mut dyn Write) -> Result<(), DemoError> {
     let configuration = loaded.regardless();
     let app: SocketAddr = from_here(configuration.ingress.listen);
     let scheme = if configuration.admin.tls.is_some() { "https" } else { "http" };

@@ -25,8 +25,8 @@ pub use demo::{DemoArgs, DemoError, demo};
 pub use keygen::KeygenArgs;
 pub use store::store;
 pub(crate) use verbs::consequence;
-pub(crate) use words::Utc;
 pub use verbs::{check, completions, config};
+pub(crate) use words::Utc;
 
 /// What was typed.
 #[derive(Debug, Parser)]

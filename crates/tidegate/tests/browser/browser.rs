@@ -7,11 +7,7 @@ use std::{
     time::Duration,
 };
 
-use fantoccini::{
-    Client, ClientBuilder, Locator,
-    elements::Element,
-    wd::WebDriverCompatibleCommand,
-};
+use fantoccini::{Client, ClientBuilder, Locator, elements::Element, wd::WebDriverCompatibleCommand};
 use http::Method;
 use hyper_util::client::legacy::connect::HttpConnector;
 use serde_json::{Value, json};
@@ -94,7 +90,8 @@ impl Browser {
 
     /// Waits until what `css` finds has this text in it.
     pub(crate) async fn wait_for_text(&self, css: &str, text: &str) {
-        let script = "const found = document.querySelector(arguments[0]); return found ? found.innerText : null;";
+        let script =
+            "const found = document.querySelector(arguments[0]); return found ? found.innerText : null;";
         self.wait_until(&format!("{text:?} in {css}"), script, vec![json!(css)], |value| {
             value.as_str().is_some_and(|found| found.contains(text))
         })
@@ -145,7 +142,8 @@ impl Browser {
     pub(crate) async fn requests(&self) -> Vec<String> {
         let entries = self.issue("se/log", json!({"type": "performance"})).await;
         let entries = entries.as_array().cloned().unwrap_or_default();
-        let messages = entries.iter().filter_map(|entry| serde_json::from_str(entry["message"].as_str()?).ok());
+        let messages =
+            entries.iter().filter_map(|entry| serde_json::from_str(entry["message"].as_str()?).ok());
         messages
             .filter(|message: &Value| message["message"]["method"] == "Network.requestWillBeSent")
             .filter_map(|message| Some(message["message"]["params"]["request"]["url"].as_str()?.to_owned()))
@@ -159,7 +157,9 @@ impl Browser {
         let requests = self.requests().await;
         let foreign: Vec<&String> = requests
             .iter()
-            .filter(|url| !url.starts_with(&self.origin) && !url.starts_with("data:") && !url.starts_with("chrome"))
+            .filter(|url| {
+                !url.starts_with(&self.origin) && !url.starts_with("data:") && !url.starts_with("chrome")
+            })
             .collect();
         assert!(!requests.is_empty() && foreign.is_empty(), "{foreign:?}");
     }

@@ -33,7 +33,8 @@ async fn from_the_sign_in_to_the_block_and_the_guards_stop() {
     assert!(statuses.contains(&429), "the limit is in force: {statuses:?}");
     assert_eq!(visit(app, PERSON, "Firefox", 1), [200], "who keeps to it is served");
     browser.wait_for_text("#traffic", "Over the rate").await;
-    let blocked = "return Number(document.querySelector('[data-count=blocked]').textContent.replace(',', ''));";
+    let blocked =
+        "return Number(document.querySelector('[data-count=blocked]').textContent.replace(',', ''));";
     browser.wait_until("blocked requests", blocked, vec![], |value| value.as_f64() > Some(0.0)).await;
 
     stops_and_resumes(&browser).await;
@@ -72,11 +73,15 @@ async fn drafts_and_enforces(browser: &Browser) {
     let nobody = browser.wait_until("nobody blocked", WOULD_BLOCK, vec![], |total| *total == json!(0)).await;
     // A narrow one would have. Between the change and its replay nothing is offered.
     type_into(browser, "rps", "0.5").await;
-    assert!(!browser.has("#preview:not([aria-busy]) #enforce").await, "nothing of the draft was replayed yet");
+    assert!(
+        !browser.has("#preview:not([aria-busy]) #enforce").await,
+        "nothing of the draft was replayed yet"
+    );
     type_into(browser, "burst", "5").await;
     let narrow = "const busy = document.querySelector('#preview').hasAttribute('aria-busy');
         return busy ? -1 : Number(document.querySelector('#would-block')?.dataset.total ?? -1);";
-    let total = browser.wait_until("the scraper blocked", narrow, vec![], |total| total.as_f64() > Some(0.0)).await;
+    let total =
+        browser.wait_until("the scraper blocked", narrow, vec![], |total| total.as_f64() > Some(0.0)).await;
     assert_ne!(total, nobody);
     browser.wait_for_text("#preview", "127.0.0.66").await;
     browser.press("#enforce").await;

@@ -38,7 +38,8 @@ async fn every_page_fits_in_both_themes_and_asks_nobody_else() {
 async fn every_control_has_a_name(browser: &Browser) {
     for page in PAGES {
         browser.go(page).await;
-        let script = "return [...document.querySelectorAll('input:not([type=hidden]), textarea, select, button, a')]
+        let script =
+            "return [...document.querySelectorAll('input:not([type=hidden]), textarea, select, button, a')]
             .filter((each) => !(each.labels?.length || each.textContent.trim() || each.ariaLabel))
             .map((each) => each.outerHTML);";
         assert_eq!(browser.client.execute(script, vec![]).await.expect("a script"), json!([]), "{page}");

@@ -23,12 +23,15 @@ fn from_the_first_look_to_the_block() {
     replayed.assert(0, &["Replayed 30 requests", "20 would have been blocked (rate_limit 20)", "127.0.0.66"]);
     tidegate(setup, "apps abuse get demo").assert(0, &["version 0", "no limit"]);
 
-    let set = "apps abuse set demo --rps 0.001 --burst 10 --deny-user-agent BadBot --deny-cidr 203.0.113.0/24";
+    let set =
+        "apps abuse set demo --rps 0.001 --burst 10 --deny-user-agent BadBot --deny-cidr 203.0.113.0/24";
     tidegate(setup, set).assert(0, &["version 1", "0.001 requests a second", "BadBot", "203.0.113.0/24"]);
     assert!(visit(30).iter().all(|status| *status == 200), "log only blocks nothing");
     tidegate(setup, "apps abuse enforce demo").assert(2, &["would have been blocked", "--yes"]);
-    tidegate(setup, "apps abuse get demo --window minute").assert(0, &["LogOnly", "would be blocked (rate_limit"]);
-    tidegate(setup, "apps abuse enforce demo --yes").assert(0, &["Replayed 60 requests", "Enforcing", "version 2"]);
+    tidegate(setup, "apps abuse get demo --window minute")
+        .assert(0, &["LogOnly", "would be blocked (rate_limit"]);
+    tidegate(setup, "apps abuse enforce demo --yes")
+        .assert(0, &["Replayed 60 requests", "Enforcing", "version 2"]);
     assert!(visit(5).contains(&429));
     let json = tidegate(setup, "apps abuse get demo --json").json();
     assert!(json["counters"]["blocked"]["rate_limit"].as_u64() > Some(0), "{json}");
@@ -75,7 +78,7 @@ fn tokens_do_what_they_may_until_they_are_revoked() {
     let replay = "apps abuse replay demo --token-file reader.token";
     tidegate(setup, replay).assert(2, &["ability read:sensitive"]);
 
-    let server = server.restart_in_place();
+    let server = server.restart();
     let setup = server.setup();
     tidegate(setup, "apps list --token-file reader.token").assert(0, &["demo"]);
     tidegate(setup, "token revoke reader").assert(0, &["reader is revoked"]);
