@@ -31,8 +31,19 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-const TOOLS: [tools::Tool; 7] =
-    [tools::OPENSSL, tools::CURL, tools::CXX, tools::POSTGRES, tools::MARIADB, tools::REDIS, tools::NPM];
+const TOOLS: [tools::Tool; 11] = [
+    tools::OPENSSL,
+    tools::CURL,
+    tools::CXX,
+    tools::POSTGRES,
+    tools::MARIADB,
+    tools::REDIS,
+    tools::NPM,
+    tools::NGINX,
+    tools::IP,
+    tools::CHROMIUM,
+    tools::CHROMEDRIVER,
+];
 
 fn format() -> Result<()> {
     shell::run(shell::cargo().args(["fmt", "--all", "--check"]))?;

@@ -80,11 +80,11 @@ fn run(cli: Cli, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<u8> {
             Ok(done.unwrap_or_else(|error| failed(&error, err)))
         }
         Verb::Serve => run_server(sources, out, err),
-        Verb::Demo => {
+        Verb::Demo(arguments) => {
             let loaded = config::load(&sources());
             let told = runtime()?.block_on(async {
                 let client = cli::call::configured_client(&loaded).map_err(Box::<dyn Error>::from)?;
-                cli::demo(&client, out).await.map_err(Box::from)
+                cli::demo(arguments, &client, &loaded, out).await.map_err(Box::from)
             });
             Ok(told.map_or_else(|error: Box<dyn Error>| failed(&*error, err), |()| EXIT_GOOD))
         }

@@ -78,7 +78,8 @@ impl Apps {
         let defense = self.0.clone().ok_or(PolicyRefused::NoSuchApp)?;
         let app = app.to_owned();
         let replayed = tokio::task::spawn_blocking(move || defense.replay(&app, &document)).await;
-        let replayed = replayed.map_err(|_| PolicyRefused::Unavailable("the replay did not end".to_owned()))?;
+        let replayed =
+            replayed.map_err(|_| PolicyRefused::Unavailable("the replay did not end".to_owned()))?;
         replayed.map_err(|error| match error {
             ReplayError::NoSuchApp => PolicyRefused::NoSuchApp,
             ReplayError::Invalid(faults) => PolicyRefused::Invalid(faults.into_iter().map(fault).collect()),

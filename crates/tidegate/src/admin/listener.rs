@@ -4,15 +4,20 @@
 
 use std::{sync::Arc, time::Duration};
 
-use axum::Router;
-use http::Request;
+use axum::{
+    Router,
+    body::Body,
+    response::{IntoResponse, Response},
+};
+use http::{Request, StatusCode, header};
 use hyper::{body::Incoming, server::conn, service::service_fn};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
     server::graceful::GracefulShutdown,
 };
 use prometheus_client::metrics::counter::Counter;
-use tidegate_guard::{server::Shutdown, service::Peer};
+use tidegate_guard::service::Peer;
+use tidegate_listen::{Shutdown, told};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::Semaphore,
@@ -29,6 +34,9 @@ const HEAD_BYTES_MAX: usize = 32 * 1024;
 const STREAMS_MAX: u32 = 64;
 /// A peer of an HTTP/2 connection that does not answer for so long is gone.
 const PING_EVERY: Duration = Duration::from_secs(20);
+
+/// A body that dribbles in, mostly: every answer begins well within it, streams of events too.
+const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
 /// How long things may take.
 #[derive(Debug, Clone, Copy)]
@@ -53,8 +61,7 @@ pub(crate) async fn serve(
     loop {
         let accepted = tokio::select! {
             biased;
-            // An error means that the sender is gone, which says the same.
-            _ = shutdown.wait_for(|told| *told) => break,
+            () = told(&mut shutdown) => break,
             accepted = listener.accept() => accepted,
         };
         let (stream, address) = match accepted {
@@ -83,6 +90,11 @@ pub(crate) async fn serve(
     }
 }
 
+fn too_slow() -> Response {
+    (StatusCode::REQUEST_TIMEOUT, [(header::CONNECTION, "close")], "the request took too long\n")
+        .into_response()
+}
+
 async fn run(
     stream: TcpStream,
     tls: Option<TlsAcceptor>,
@@ -95,7 +107,8 @@ async fn run(
     let _ = stream.set_nodelay(true);
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(peer);
-        router.clone().oneshot(request.map(axum::body::Body::new))
+        let answer = router.clone().oneshot(request.map(Body::new));
+        async move { timeout(ANSWER_WITHIN, answer).await.unwrap_or_else(|_| Ok(too_slow())) }
     });
     let mut http1 = conn::http1::Builder::new();
     http1.timer(TokioTimer::new()).header_read_timeout(head_timeout).max_buf_size(HEAD_BYTES_MAX);

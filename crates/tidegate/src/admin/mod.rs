@@ -22,8 +22,9 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use parking_lot::RwLock;
 use prometheus_client::{encoding::text, registry::Registry};
 use tidegate_core::{admission::FamilyRules, secret::Secret};
+use tidegate_guard::service::Service;
 use tidegate_ingress::defense::Defense;
-use tidegate_guard::{server::Shutdown, service::Service};
+use tidegate_listen::Shutdown;
 use tokio::{sync::Semaphore, time::Instant};
 
 use self::{

@@ -111,9 +111,9 @@ impl Sessions {
     /// The token that the code stands for; never again after this.
     pub(super) fn take_code(&self, shown: &[u8], now: Instant) -> Option<TokenHash> {
         let mut code = self.code.lock();
-        let fits = code.as_ref().is_some_and(|code| {
-            bool::from(code.sha256.ct_eq(&hash(shown))) && now - code.made < CODE_LIFE
-        });
+        let fits = code
+            .as_ref()
+            .is_some_and(|code| bool::from(code.sha256.ct_eq(&hash(shown))) && now - code.made < CODE_LIFE);
         if fits { code.take().map(|code| code.token) } else { None }
     }
 }

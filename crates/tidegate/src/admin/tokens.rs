@@ -97,9 +97,7 @@ impl StoredTokens {
         abilities: &[Ability],
         created_ms: u64,
     ) -> Result<Secret, TokenError> {
-        if name.trim().is_empty()
-            || name.contains(char::is_control)
-            || name.chars().count() > NAME_CHARS_MAX
+        if name.trim().is_empty() || name.contains(char::is_control) || name.chars().count() > NAME_CHARS_MAX
         {
             return Err(TokenError::Name);
         }

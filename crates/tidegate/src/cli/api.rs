@@ -176,7 +176,8 @@ impl Api {
         let mut bearer = HeaderValue::from_str(&bearer).map_err(|_| ApiError::NoToken)?;
         bearer.set_sensitive(true);
         headers.insert(header::AUTHORIZATION, bearer);
-        if let Some(tag) = if_match.and_then(|version| HeaderValue::from_str(&format!("\"{version}\"")).ok()) {
+        if let Some(tag) = if_match.and_then(|version| HeaderValue::from_str(&format!("\"{version}\"")).ok())
+        {
             headers.insert(header::IF_MATCH, tag);
         }
         let unreachable = |cause| ApiError::Unreachable { url: self.origin.clone(), cause };
@@ -186,7 +187,8 @@ impl Api {
             let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await.map_err(unreachable)?;
             Ok::<_, ApiError>((head.status, body.to_bytes()))
         };
-        let (status, raw) = tokio::time::timeout(TIMEOUT, asked).await.map_err(|error| unreachable(error.into()))??;
+        let (status, raw) =
+            tokio::time::timeout(TIMEOUT, asked).await.map_err(|error| unreachable(error.into()))??;
         if status.is_success() {
             return Ok(Answered { raw });
         }

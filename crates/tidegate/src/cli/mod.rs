@@ -11,6 +11,7 @@ mod keygen;
 mod store;
 pub mod token;
 mod verbs;
+mod visitors;
 mod words;
 
 use std::{ffi::OsString, path::PathBuf};
@@ -20,12 +21,12 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::config::Sources;
 
 pub use api::ApiError;
-pub use demo::{DemoError, demo};
+pub use demo::{DemoArgs, DemoError, demo};
 pub use keygen::KeygenArgs;
 pub use store::store;
 pub(crate) use verbs::consequence;
-pub(crate) use words::Utc;
 pub use verbs::{check, completions, config};
+pub(crate) use words::Utc;
 
 /// What was typed.
 #[derive(Debug, Parser)]
@@ -103,8 +104,8 @@ pub enum Verb {
     Canary(canary::CanaryArgs),
     /// Print a fresh secret
     Keygen(KeygenArgs),
-    /// Watch a guard at work: a server, some honest callers, and an attack
-    Demo,
+    /// Watch it at work: a login under attack, and an app with visitors, one of them greedy
+    Demo(demo::DemoArgs),
     /// Print a completion script for a shell
     Completions {
         /// The shell

@@ -43,7 +43,9 @@ pub(super) fn addresses(settings: &Settings, faults: &mut Vec<Fault>) -> (Socket
 fn check_collisions(settings: &Settings, faults: &mut Vec<Fault>) {
     for (index, key) in LISTENERS.iter().enumerate() {
         for other in &LISTENERS[..index] {
-            let (Some(left), Some(right)) = (settings.address(key), settings.address(other)) else { continue };
+            let (Some(left), Some(right)) = (settings.address(key), settings.address(other)) else {
+                continue;
+            };
             if collide(left, right) {
                 let is_default = settings.place(key) == super::Place::Default;
                 let (key, other) = if is_default { (other, key) } else { (key, other) };

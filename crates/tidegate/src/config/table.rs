@@ -91,8 +91,8 @@ const TIMEOUT_MS_MAX: u64 = 600_000;
 const DAY_MS: u64 = 86_400_000;
 
 use Kind::{
-    Address, Axes, Boolean, Budgets, Choice, Integer, Level, Networks, Path, Secret, Secrets, Shares, Text, Tokens,
-    Url, Words,
+    Address, Axes, Boolean, Budgets, Choice, Integer, Level, Networks, Path, Secret, Secrets, Shares, Text,
+    Tokens, Url, Words,
 };
 use Scope::{Client, Fatal, Guard, Warning};
 

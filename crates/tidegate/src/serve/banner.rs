@@ -59,7 +59,7 @@ pub(super) fn text(
          Try, from this folder:\n  \
          tidegate call win.hit login:alice 5/1m      # may alice try once more? five times a minute\n  \
          tidegate call kv.set job:42 owner me --ttl 10m --nx\n  \
-         tidegate demo                               # a login under attack, a replayed webhook, a greedy client\n  \
+         tidegate demo                               # a login under attack, and an app with visitors, one of them greedy\n  \
          tidegate control state                      # budgets, what is spent of them, and how to stop everything\n",
         version = env!("CARGO_PKG_VERSION"),
         apps = addresses.apps,

@@ -83,7 +83,8 @@ impl Ingress {
         let plain = (bound.plain, None);
         let tls = bound.tls.map(|(listener, names)| (listener, Some(names)));
         for (listener, names) in std::iter::once(plain).chain(tls) {
-            let (proxy, told, refused) = (Arc::clone(&ingress.proxy), around.shutdown.subscribe(), refused.clone());
+            let (proxy, told, refused) =
+                (Arc::clone(&ingress.proxy), around.shutdown.subscribe(), refused.clone());
             let refused = move || {
                 refused.inc();
             };
@@ -130,7 +131,9 @@ async fn watch_certificates(certificates: Arc<CertifiedNames>, mut shutdown: Shu
             _ = every.tick() => {}
         }
         match certificates.refresh() {
-            Ok(true) => tracing::info!(kind = "certificates-read", "the changed certificates are shown from now on"),
+            Ok(true) => {
+                tracing::info!(kind = "certificates-read", "the changed certificates are shown from now on")
+            }
             Ok(false) => {}
             Err(error) => log_certificates(&error),
         }

@@ -237,7 +237,8 @@ impl Instance {
             admin::listener::Timeouts { head: options.head_timeout, shutdown: options.shutdown_timeout };
         let refused = self.metrics.connections_refused.clone();
         let told = self.shutdown.subscribe();
-        let serve = admin::listener::serve(admin_tcp, admin_tls, self.admin.router(), timeouts, refused, told);
+        let serve =
+            admin::listener::serve(admin_tcp, admin_tls, self.admin.router(), timeouts, refused, told);
         self.listeners.spawn(serve);
     }
 

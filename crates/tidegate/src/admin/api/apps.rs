@@ -18,7 +18,10 @@ use utoipa::IntoParams;
 
 use super::{Refused, shapes};
 use crate::{
-    admin::{Admin, apps::{PolicyRefused, Window}},
+    admin::{
+        Admin,
+        apps::{PolicyRefused, Window},
+    },
     config::Ability,
 };
 
@@ -182,7 +185,8 @@ fn if_match(headers: &HeaderMap) -> Result<Option<u64>, Refused> {
         (Some(value), None) => value.to_str().ok(),
         _ => None,
     };
-    let bare = value.map(|value| value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(value));
+    let bare =
+        value.map(|value| value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(value));
     let version = bare.and_then(|text| text.parse().ok());
     let fault = || Refused::BadRequest("If-Match: must be one version, such as \"3\"".to_owned());
     version.map(Some).ok_or_else(fault)

@@ -84,7 +84,9 @@ pub(in crate::admin) async fn newest(admin: &Admin, limit: usize) -> Audit {
             Ok(entries) => audit.entries.extend(entries.into_iter().map(policy_entry)),
             Err(error) => {
                 tracing::error!(%error, "the audit of policies can't be read");
-                audit.missing.push("What was changed in policies is missing: the store does not answer.".into());
+                audit
+                    .missing
+                    .push("What was changed in policies is missing: the store does not answer.".into());
             }
         }
     }

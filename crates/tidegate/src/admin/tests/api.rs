@@ -31,7 +31,11 @@ async fn every_call_needs_its_ability_and_names_it() {
         for (name, abilities) in TOKENS.iter().rev() {
             let reply = bench.call(name, method.clone(), path, body).await;
             if abilities.contains(&format!("{needs:?}")) {
-                assert!(reply.status.as_u16() == status || reply.status == 409 || reply.status == 404, "{name} {path}: {}", reply.text);
+                assert!(
+                    reply.status.as_u16() == status || reply.status == 409 || reply.status == 404,
+                    "{name} {path}: {}",
+                    reply.text
+                );
             } else {
                 assert_eq!(reply.status, StatusCode::FORBIDDEN, "{name} {method} {path}");
                 assert_eq!(reply.json()["error"]["missing_ability"], needs, "{}", reply.text);
@@ -96,7 +100,10 @@ async fn a_policy_is_replaced_by_who_has_seen_it() {
     assert_eq!(saved.json()["policy"]["mode"], "log_only", "what is left out has its default");
 
     let stale = put(Some("\"0\""), "{}").await;
-    assert_eq!((stale.status, &stale.json()["error"]["version"]), (StatusCode::PRECONDITION_FAILED, &json!(1)));
+    assert_eq!(
+        (stale.status, &stale.json()["error"]["version"]),
+        (StatusCode::PRECONDITION_FAILED, &json!(1))
+    );
     let faulty = put(Some("\"1\""), r#"{"rps": -1, "deny_cidrs": ["x"], "colour": 1}"#).await;
     assert_eq!(faulty.status, StatusCode::UNPROCESSABLE_ENTITY);
     assert_eq!(faulty.json()["error"]["code"], "invalid_policy");
@@ -121,10 +128,15 @@ async fn a_replay_changes_nothing_and_the_log_tells_nobody() {
     let before = bench.call("read", GET, "/apps/shop/abuse", "").await.json();
     for _ in 0..2 {
         let draft = r#"{"rps": 1, "burst": 1, "mode": "enforce"}"#;
-        assert_eq!(bench.call("sensitive", POST, "/apps/shop/abuse/replay", draft).await.status, StatusCode::OK);
+        assert_eq!(
+            bench.call("sensitive", POST, "/apps/shop/abuse/replay", draft).await.status,
+            StatusCode::OK
+        );
     }
     assert_eq!(bench.call("read", GET, "/apps/shop/abuse", "").await.json(), before);
-    for path in ["/apps/shop/access-log?limit=100", "/apps/shop/traffic", "/apps", "/apps/shop/abuse", "/audit"] {
+    for path in
+        ["/apps/shop/access-log?limit=100", "/apps/shop/traffic", "/apps", "/apps/shop/abuse", "/audit"]
+    {
         let reply = bench.call("everything", GET, path, "").await;
         for secret in ["192.0.2.7", "SecretBrowser", "secret=1"] {
             assert!(!reply.text.contains(secret), "{path}: {}", reply.text);
@@ -146,7 +158,9 @@ async fn the_document_names_every_call() {
     let paths = document["paths"].as_object().unwrap();
     let mut calls: Vec<String> = paths
         .iter()
-        .flat_map(|(path, calls)| calls.as_object().unwrap().keys().map(move |method| format!("{method} {path}")))
+        .flat_map(|(path, calls)| {
+            calls.as_object().unwrap().keys().map(move |method| format!("{method} {path}"))
+        })
         .collect();
     calls.sort();
     let expected = [

@@ -9,9 +9,15 @@ const SETTINGS: &str = "rps=0.5&burst=2&ipv6_prefix=64&deny_cidrs=&deny_user_age
 #[tokio::test]
 async fn pages_are_for_who_is_signed_in() {
     let bench = Bench::new().await;
-    for path in ["/", "/apps/shop", "/guard", "/audit", "/events/overview"] {
+    let events = bench.page(GET, "/events/overview", "", "").await;
+    assert!(events.text.starts_with("event: over"), "the page is loaded anew: {}", events.text);
+    for path in ["/", "/apps/shop", "/guard", "/audit"] {
         let reply = bench.page(GET, path, "tidegate_session=guess", "").await;
-        assert_eq!((reply.status, reply.header(header::LOCATION)), (StatusCode::SEE_OTHER, "/sign-in"), "{path}");
+        assert_eq!(
+            (reply.status, reply.header(header::LOCATION)),
+            (StatusCode::SEE_OTHER, "/sign-in"),
+            "{path}"
+        );
     }
     let wrong = bench.page(POST, "/sign-in", "", "token=guess").await;
     assert_eq!(wrong.status, StatusCode::UNAUTHORIZED);
@@ -45,7 +51,11 @@ async fn a_code_signs_in_once() {
     let code = bench.admin.sessions.make_code(token, tokio::time::Instant::now()).unwrap();
     let form = format!("code={}", code.expose());
     let looked = bench.page(GET, &format!("/sign-in?{form}"), "", "").await;
-    assert_eq!((looked.status, looked.header(header::SET_COOKIE)), (StatusCode::OK, ""), "looking uses nothing up");
+    assert_eq!(
+        (looked.status, looked.header(header::SET_COOKIE)),
+        (StatusCode::OK, ""),
+        "looking uses nothing up"
+    );
     assert_eq!(bench.page(POST, "/sign-in", "", &form).await.status, StatusCode::SEE_OTHER);
     assert_eq!(bench.page(POST, "/sign-in", "", &form).await.status, StatusCode::UNAUTHORIZED);
 }
@@ -92,7 +102,11 @@ async fn enforcing_comes_after_the_replay_of_the_same_settings() {
     };
     assert_eq!(enforce(SETTINGS).await, StatusCode::CONFLICT);
     let preview = bench.page(POST, "/apps/shop/preview", &cookie, &form(SETTINGS, "")).await;
-    assert!(preview.text.contains("Enforce these settings") && preview.text.contains("192.0.2.7"), "{}", preview.text);
+    assert!(
+        preview.text.contains("Enforce these settings") && preview.text.contains("192.0.2.7"),
+        "{}",
+        preview.text
+    );
     let stricter = SETTINGS.replace("burst=2", "burst=1");
     assert_eq!(enforce(&stricter).await, StatusCode::CONFLICT, "other settings were replayed");
     assert_eq!(enforce(SETTINGS).await, StatusCode::SEE_OTHER);
@@ -118,7 +132,11 @@ async fn a_reader_sees_no_client_and_changes_nothing() {
     let (cookie, csrf) = bench.sign_in("readwrite").await;
     let form = format!("csrf={csrf}&mode=enforce&{SETTINGS}");
     let preview = bench.page(POST, "/apps/shop/preview", &cookie, &form).await;
-    assert!(preview.text.contains("read:sensitive") && !preview.text.contains("192.0.2.7"), "{}", preview.text);
+    assert!(
+        preview.text.contains("read:sensitive") && !preview.text.contains("192.0.2.7"),
+        "{}",
+        preview.text
+    );
     let (cookie, _) = bench.sign_in("read").await;
     let page = bench.page(GET, "/apps/shop", &cookie, "").await;
     let csrf = csrf_of(&page.text);
@@ -126,5 +144,8 @@ async fn a_reader_sees_no_client_and_changes_nothing() {
     let saved = bench.page(POST, "/apps/shop/policy", &cookie, &form).await;
     assert_eq!(saved.status, StatusCode::FORBIDDEN);
     assert!(saved.text.contains("ability write"), "{}", saved.text);
-    assert_eq!(bench.page(POST, "/guard/stop", &cookie, &format!("csrf={csrf}")).await.status, StatusCode::FORBIDDEN);
+    assert_eq!(
+        bench.page(POST, "/guard/stop", &cookie, &format!("csrf={csrf}")).await.status,
+        StatusCode::FORBIDDEN
+    );
 }

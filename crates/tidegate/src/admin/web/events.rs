@@ -10,6 +10,7 @@ use futures_util::stream;
 use http::StatusCode;
 use maud::Markup;
 use serde_json::{Map, Value};
+use tidegate_listen::{Shutdown, told};
 use tokio::time::Instant;
 
 use super::visitor::Visitor;
@@ -30,31 +31,71 @@ where
     let Ok(place) = Arc::clone(&admin.streams).try_acquire_owned() else {
         return StatusCode::SERVICE_UNAVAILABLE.into_response();
     };
-    let state = (admin, visitor, render, Map::new(), true, place);
-    let events = stream::unfold(state, |(admin, visitor, render, sent, first, place)| async move {
-        let mut shutdown = admin.shutdown.clone();
-        let mut sent = sent;
-        let mut first = first;
-        loop {
-            if !std::mem::take(&mut first) {
-                tokio::select! {
-                    // An error means that the sender is gone, which says the same.
-                    _ = shutdown.wait_for(|told| *told) => return None,
-                    () = tokio::time::sleep(EVERY) => {}
-                }
-            }
-            if !is_signed_in(&admin, &visitor.session) {
-                return None;
-            }
-            let parts = render(Arc::clone(&admin), visitor.clone()).await?;
-            let changed = changes(&mut sent, parts);
-            if !changed.is_empty() {
-                let event = Event::default().data(Value::Object(changed).to_string());
-                return Some((Ok::<_, Infallible>(event), (admin, visitor, render, sent, false, place)));
-            }
-        }
+    let page =
+        Page { shutdown: admin.shutdown.clone(), admin, visitor, render, sent: Map::new(), at: At::Start };
+    let events = stream::unfold((page, place), |(mut page, place)| async move {
+        let event = page.next().await?;
+        Some((Ok::<_, Infallible>(event), (page, place)))
     });
     Sse::new(events).keep_alive(KeepAlive::default()).into_response()
+}
+
+/// What somebody is told who is not signed in, or not any more.
+pub(super) fn over() -> Response {
+    let event = Event::default().event("over").data("-");
+    Sse::new(stream::iter([Ok::<_, Infallible>(event)])).into_response()
+}
+
+/// An open page.
+struct Page<F> {
+    admin: Arc<Admin>,
+    visitor: Visitor,
+    render: F,
+    /// Each part as the browser has it.
+    sent: Map<String, Value>,
+    shutdown: Shutdown,
+    at: At,
+}
+
+/// How far a stream is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum At {
+    Start,
+    Underway,
+    End,
+}
+
+impl<F, R> Page<F>
+where
+    F: Fn(Arc<Admin>, Visitor) -> R,
+    R: Future<Output = Option<Parts>>,
+{
+    async fn next(&mut self) -> Option<Event> {
+        loop {
+            match std::mem::replace(&mut self.at, At::Underway) {
+                At::Start => {}
+                At::Underway => self.pause().await?,
+                At::End => return None,
+            }
+            if !is_signed_in(&self.admin, &self.visitor.session) {
+                self.at = At::End;
+                return Some(Event::default().event("over").data("-"));
+            }
+            let parts = (self.render)(Arc::clone(&self.admin), self.visitor.clone()).await?;
+            let changed = changes(&mut self.sent, parts);
+            if !changed.is_empty() {
+                return Some(Event::default().data(Value::Object(changed).to_string()));
+            }
+        }
+    }
+
+    /// None: the process stops.
+    async fn pause(&mut self) -> Option<()> {
+        tokio::select! {
+            () = told(&mut self.shutdown) => None,
+            () = tokio::time::sleep(EVERY) => Some(()),
+        }
+    }
 }
 
 fn is_signed_in(admin: &Admin, session: &Session) -> bool {

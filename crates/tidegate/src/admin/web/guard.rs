@@ -50,7 +50,8 @@ pub(super) async fn events(State(admin): State<Arc<Admin>>, visitor: Visitor) ->
 pub(super) async fn stop(State(admin): State<Arc<Admin>>, posted: Posted) -> Result<Response, Response> {
     let reason = posted.fields.text("reason");
     let stop = Stop { reason: (!reason.is_empty()).then(|| reason.to_owned()) };
-    change(&admin, &posted.visitor, async |guard, from| guard.operator().stop(stop, from).await.map(drop)).await
+    change(&admin, &posted.visitor, async |guard, from| guard.operator().stop(stop, from).await.map(drop))
+        .await
 }
 
 pub(super) async fn resume(State(admin): State<Arc<Admin>>, posted: Posted) -> Result<Response, Response> {
@@ -63,7 +64,12 @@ pub(super) async fn resume(State(admin): State<Arc<Admin>>, posted: Posted) -> R
 pub(super) async fn reset(State(admin): State<Arc<Admin>>, posted: Posted) -> Result<Response, Response> {
     let Ok(family) = Family::parse(posted.fields.text("family")) else {
         let text = "Choose the family whose shares begin anew.";
-        return Err(frame::problem(Some(&posted.visitor), StatusCode::UNPROCESSABLE_ENTITY, "Not done", text));
+        return Err(frame::problem(
+            Some(&posted.visitor),
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "Not done",
+            text,
+        ));
     };
     let axis = Axis::named(posted.fields.text("axis"));
     let reset = FairnessReset { family, axis, identity: None };
@@ -89,7 +95,10 @@ where
 /// How everything stands, or why nobody knows.
 async fn state_of(admin: &Admin) -> Result<control::State, String> {
     let Some(guard) = admin.service.guard() else {
-        return Err("The guard's configuration has faults: every RPC is answered 503. `tidegate check` names them.".into());
+        return Err(
+            "The guard's configuration has faults: every RPC is answered 503. `tidegate check` names them."
+                .into(),
+        );
     };
     guard.operator().state().await.map_err(|refusal| refusal.to_string())
 }
@@ -203,7 +212,7 @@ fn fairness(admin: &Admin, visitor: &Visitor, state: &control::State) -> Markup 
                 h2 #fairness { "Fairness" }
                 p.muted { "The most commands that one identity may spend in a day, so that nobody takes the whole budget." }
             }
-            div.scroll {
+            div.scroll tabindex="0" role="group" aria-labelledby="fairness" {
                 table {
                     thead { tr { th { "Family" } @for axis in Axis::ALL { th.number { (axis.as_str()) } } } }
                     tbody {

@@ -47,7 +47,7 @@ fn apps_part(admin: &Admin) -> Markup {
             div.empty {
                 strong { "No app yet" }
                 p { "Name one in tidegate.toml and reload with SIGHUP:" }
-                p.code { "[apps.shop]" br; "domains = [\"shop.example\"]" br; "upstreams = [\"127.0.0.1:3000\"]" }
+                p.code { "[apps.shop]" br; "domains = [\"shop.example\"]" br; "upstreams = [\"http://127.0.0.1:3000\"]" }
             }
         } @else {
             table.stack {

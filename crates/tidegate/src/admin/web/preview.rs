@@ -78,7 +78,7 @@ fn replayed(replay: &Replay, app: &str, visitor: &Visitor) -> Markup {
             (chart::bars(&drawn, "chart low", &text))
             @if let Some(warning) = &replay.warning { p.note.warn.small { (warning) } }
             @if total > 0 {
-                ul.row.small.keys {
+                ul.row.small {
                     @for (reason, number) in replay.would_block.by_reason.iter().filter(|(_, number)| **number > 0) {
                         li { (reason_name(reason)) ": " (count(*number)) }
                     }
@@ -119,6 +119,7 @@ fn enforce(replay: &Replay, app: &str, visitor: &Visitor) -> Markup {
             p.hint {
                 @if !may { "Changing a policy needs a token with the ability write." }
                 @else if replay.requests == 0 { "Nothing was replayed, so nobody knows yet what this would block." }
+                @else if replay.would_block.total == 0 { "None of these requests would have been refused." }
                 @else { "Requests like those above will get 429 or 403 from then on." }
             }
         }

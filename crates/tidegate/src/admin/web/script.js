@@ -13,7 +13,11 @@
     if (!live || events || document.hidden) return;
     events = new EventSource(live.dataset.events);
     events.onmessage = (message) => Object.entries(JSON.parse(message.data)).forEach(([id, html]) => place(id, html));
+    // The session has ended: the page will say how to begin another.
     events.addEventListener("over", () => location.reload());
+    events.onerror = () => {
+      if (events && events.readyState === EventSource.CLOSED) { events = null; setTimeout(listen, 5000); }
+    };
   };
   // A browser has few connections to a server: hidden tabs give theirs back.
   const hush = () => { if (events) { events.close(); events = null; } };

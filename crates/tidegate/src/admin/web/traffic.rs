@@ -44,7 +44,8 @@ pub(super) async fn page(
 ) -> Result<Response, Response> {
     visitor.needs(Ability::Read)?;
     let abuse = admin.apps.abuse(&app, look.window).ok_or_else(|| no_such_app(&visitor))?;
-    let saved = look.saved.is_some().then(|| Said::Good("Saved. It holds for every request from now on.".into()));
+    let saved =
+        look.saved.is_some().then(|| Said::Good("Saved. It holds for every request from now on.".into()));
     let card = Card { draft: Draft::prefilled(&abuse), preview: Preview::None, said: saved };
     Ok(whole(&admin, &visitor, &abuse, look.window, &card))
 }
@@ -94,7 +95,10 @@ pub(super) async fn save(
     let mode = fields.text("mode");
     let saved = match draft.policy(mode) {
         Err(faults) => Err(Failed::Faults(faults)),
-        Ok(_) if mode == "enforce" && !admin.sessions.has_replayed(&visitor.session.key, &mark(&app, &draft)) => {
+        Ok(_)
+            if mode == "enforce"
+                && !admin.sessions.has_replayed(&visitor.session.key, &mark(&app, &draft)) =>
+        {
             Err(Failed::NotReplayed)
         }
         Ok(policy) => {
@@ -112,7 +116,8 @@ pub(super) async fn save(
     let abuse = admin.apps.abuse(&app, Window::Hour).ok_or_else(|| no_such_app(&visitor))?;
     let (status, said, faults) = failed.told();
     let preview = if faults.is_empty() { Preview::None } else { Preview::Faults(faults) };
-    let mut answer = whole(&admin, &visitor, &abuse, Window::Hour, &Card { draft, preview, said: Some(said) });
+    let mut answer =
+        whole(&admin, &visitor, &abuse, Window::Hour, &Card { draft, preview, said: Some(said) });
     *answer.status_mut() = status;
     Ok(answer)
 }
@@ -152,11 +157,13 @@ impl Failed {
     fn told(self) -> (StatusCode, Said, Vec<PolicyFault>) {
         match self {
             Self::Faults(faults) | Self::Refused(PolicyRefused::Invalid(faults)) => {
-                let said = Said::Bad("Not saved: the settings have faults. The policy in force stays.".into());
+                let said =
+                    Said::Bad("Not saved: the settings have faults. The policy in force stays.".into());
                 (StatusCode::UNPROCESSABLE_ENTITY, said, faults)
             }
             Self::NotReplayed => {
-                let said = Said::Bad("Not enforced: look at the preview of exactly these settings first.".into());
+                let said =
+                    Said::Bad("Not enforced: look at the preview of exactly these settings first.".into());
                 (StatusCode::CONFLICT, said, Vec::new())
             }
             Self::Refused(PolicyRefused::Stale { version }) => {
@@ -284,13 +291,22 @@ fn history(abuse: &Abuse, traffic: &Traffic) -> Markup {
     let text = format!("Requests over time, at most {} in one bar", count(peak));
     html! {
         div {
-            div.axis { span { (count(peak)) } span.muted { "requests" } }
+            div.axis { span { (Plural(peak, "request")) " " (step_words(traffic.step_ms)) } }
             (chart::bars(&drawn, "chart", &text))
             div.axis {
                 span { (drawn.first().map(|bar| time(bar.at_ms)).unwrap_or_default()) }
                 span { "now, UTC" }
             }
         }
+    }
+}
+
+fn step_words(step_ms: u64) -> &'static str {
+    match step_ms {
+        1000 => "in a second",
+        60_000 => "in a minute",
+        900_000 => "in 15 minutes",
+        _ => "in a bar",
     }
 }
 
@@ -402,10 +418,18 @@ fn limit_fields(abuse: &Abuse, draft: &Draft) -> Markup {
         p #rps-hint .hint {
             "For each client address; 0 turns the limit off and leaves the lists."
             @if let Some(suggested) = abuse.suggested_rps {
-                " The busiest clients of late would suggest " strong { (suggested) } "."
+                @if draft.rps == suggested.to_string() && !is_limited(abuse) {
+                    " Not in force yet: filled in from the busiest clients of late."
+                } @else {
+                    " The busiest clients of late suggest " strong { (suggested) } "."
+                }
             }
         }
     }
+}
+
+fn is_limited(abuse: &Abuse) -> bool {
+    abuse.policy.as_ref().is_some_and(|policy| policy.rps > 0.0)
 }
 
 fn list_fields(draft: &Draft) -> Markup {

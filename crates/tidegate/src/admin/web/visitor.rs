@@ -11,7 +11,7 @@ use http::{HeaderMap, StatusCode, header, request::Parts};
 use tidegate_guard::service::Peer;
 use tokio::time::Instant;
 
-use super::frame;
+use super::{events, frame};
 use crate::{
     admin::{
         Admin,
@@ -84,7 +84,10 @@ impl FromRequestParts<Arc<Admin>> for Visitor {
     type Rejection = Response;
 
     async fn from_request_parts(parts: &mut Parts, admin: &Arc<Admin>) -> Result<Self, Response> {
-        Self::of(admin, parts).ok_or_else(|| Redirect::to("/sign-in").into_response())
+        Self::of(admin, parts).ok_or_else(|| match parts.uri.path().starts_with("/events/") {
+            true => events::over(),
+            false => Redirect::to("/sign-in").into_response(),
+        })
     }
 }
 

@@ -45,7 +45,8 @@ impl Change {
             add(&mut policy, field, more);
         }
         for network in &arguments.remove_cidr {
-            let removed = remove(&mut policy, "deny_cidrs", network) | remove(&mut policy, "allow_cidrs", network);
+            let removed =
+                remove(&mut policy, "deny_cidrs", network) | remove(&mut policy, "allow_cidrs", network);
             if !removed {
                 return Err(format!("{network} is in neither list"));
             }

@@ -160,7 +160,8 @@ pub async fn apps(arguments: AppsArgs, loaded: &Loaded, out: &mut dyn Write) -> 
         AppsVerb::Abuse(AbuseVerb::Set { app, change }) => {
             let (version, policy) = asked.changed(&app, change).await?;
             if policy["mode"] == "enforce" && asked.in_force(&app).await?.1["mode"] != "enforce" {
-                let message = "this would begin to enforce; that is `tidegate apps abuse enforce`, which replays first";
+                let message =
+                    "this would begin to enforce; that is `tidegate apps abuse enforce`, which replays first";
                 return Err(ApiError::Given(message.to_owned()));
             }
             asked.put(&app, version, &policy, out).await?;

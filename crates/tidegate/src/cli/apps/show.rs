@@ -62,7 +62,11 @@ pub(super) fn abuse(abuse: &Abuse) -> String {
     }
     for route in &policy.routes {
         let methods = route.methods.as_ref().map_or_else(|| "every method".to_owned(), |all| all.join(","));
-        let _ = writeln!(text, "  route     {methods} {} {} bursts {}", route.path_prefix, route.rps, route.burst);
+        let _ = writeln!(
+            text,
+            "  route     {methods} {} {} bursts {}",
+            route.path_prefix, route.rps, route.burst
+        );
     }
     let _ = writeln!(
         text,
