@@ -44,13 +44,15 @@ mod earlier;
 mod limit;
 mod limits;
 mod open;
+mod options;
 
 pub use configuration::{Configuration, ConfigurationError, ConfiguredOpenError, StoreName};
 pub use decision::{Decision, Standing};
 pub use earlier::{Count, Counters, EarlierError, RateLimitStore};
 pub use limit::{Attempts, BadLimit, Of, Window};
 pub use limits::{Attempt, LimitError, Limits, Refunded, Reservation};
-pub use open::{Durability, OpenError, OpenStore, StoreKind, StoreOptions, Url, migrate};
+pub use open::{OpenError, OpenStore, migrate};
+pub use options::{Durability, StoreKind, StoreOptions, Url};
 
 pub use tidegate_core::secret::Secret;
 pub use tidegate_store::{LimitStore, StoreError, Unavailable};

@@ -1,11 +1,14 @@
 //! A store by name. Nothing else in a program needs to know which store it is.
 
-use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
+#[cfg(feature = "embedded")]
+use std::time::Duration;
+use std::{fmt, sync::Arc};
 
 use thiserror::Error;
-use tidegate_core::secret::Secret;
+#[cfg(feature = "embedded")]
+use tidegate_store::DriverOptions;
 use tidegate_store::{
-    Backend, BoxFuture, Driver, DriverOptions, DriverStats, Lanes, LimitStore, MemoryBackend,
+    Backend, BoxFuture, Driver, DriverStats, Lanes, LimitStore, MemoryBackend,
     clock::{Clock, SystemClock},
 };
 #[cfg(feature = "embedded")]
@@ -15,64 +18,10 @@ use tidegate_store_postgres::{self as postgres, PostgresBackend};
 #[cfg(feature = "redis")]
 use tidegate_store_redis::{self as redis, RedisBackend};
 #[cfg(feature = "sql")]
-use tidegate_store_sql::{self as sql, MySqlBackend, MySqlOptions, SqliteBackend, SqliteOptions};
+use tidegate_store_sql::{self as sql, MySqlBackend, SqliteBackend};
 use tokio::runtime::Handle;
-use zeroize::Zeroizing;
 
-/// Which store, where, and its bounds.
-#[derive(Debug, Clone)]
-pub struct StoreOptions {
-    /// Which.
-    pub kind: StoreKind,
-    /// The directory of the embedded store, and of SQLite's file `tidegate.sqlite`.
-    pub path: PathBuf,
-    /// The server of PostgreSQL, Redis and MySQL, which can't do without.
-    pub url: Option<Url>,
-    /// What an acknowledgement of the embedded store and of SQLite means.
-    pub durability: Durability,
-    /// The most live entries.
-    pub max_entries: u64,
-    /// Every call is answered within this time.
-    pub deadline: Duration,
-    /// Calls past their deadline that may still run in the store before new ones are refused.
-    pub max_calls: usize,
-    /// Hashes the names of entries.
-    pub secret: Option<Secret>,
-}
-
-/// The stores that there are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StoreKind {
-    /// The memory of this process.
-    Memory,
-    /// A log in a directory, for one process.
-    Embedded,
-    /// PostgreSQL.
-    Postgres,
-    /// Redis or Valkey.
-    Redis,
-    /// A SQLite file.
-    Sqlite,
-    /// MySQL or MariaDB.
-    MySql,
-}
-
-/// What an acknowledgement means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Durability {
-    /// On the disk.
-    #[default]
-    Fsync,
-    /// Survives a killed process, not a power loss.
-    Process,
-    /// In memory.
-    None,
-}
-
-/// The URL of a server, which may hold a password: never printed, wiped when dropped.
-#[derive(Clone)]
-pub struct Url(Zeroizing<String>);
+use crate::{StoreKind, StoreOptions};
 
 /// Why a store can't be opened, or its tables not be made.
 #[derive(Debug, Error)]
@@ -156,98 +105,6 @@ impl<B: Backend> Running for Driver<B> {
 /// The embedded engine frees expired rows at the cost of those rows alone, so it is asked often.
 #[cfg(feature = "embedded")]
 const EMBEDDED_SWEEP_INTERVAL: Duration = Duration::from_secs(1);
-
-impl StoreOptions {
-    /// A store of this kind with the defaults of everything else.
-    #[must_use]
-    pub fn of(kind: StoreKind) -> Self {
-        let max_entries = match kind {
-            StoreKind::Memory => DriverOptions::MEMORY_ENTRIES,
-            _ => DriverOptions::DURABLE_ENTRIES,
-        };
-        let DriverOptions { deadline, max_calls, .. } = DriverOptions::new("", max_entries);
-        Self {
-            kind,
-            path: PathBuf::from("./rate-limit-data"),
-            url: None,
-            durability: Durability::default(),
-            max_entries,
-            deadline,
-            max_calls,
-            secret: None,
-        }
-    }
-
-    #[cfg(any(feature = "postgres", feature = "redis", feature = "sql"))]
-    fn url(&self) -> &str {
-        self.url.as_ref().map_or("", Url::expose)
-    }
-
-    #[cfg(any(feature = "embedded", feature = "postgres", feature = "redis", feature = "sql"))]
-    fn secret_id(&self) -> Option<u64> {
-        self.secret.as_ref().map(|secret| secret_id(secret.expose()))
-    }
-
-    fn driver(&self, name: &'static str) -> DriverOptions {
-        DriverOptions {
-            deadline: self.deadline,
-            max_calls: self.max_calls,
-            secret: self.secret.clone(),
-            ..DriverOptions::new(name, self.max_entries)
-        }
-    }
-
-    #[cfg(feature = "embedded")]
-    fn embedded(&self, clock: &Arc<dyn Clock>) -> embedded::Options {
-        embedded::Options {
-            durability: match self.durability {
-                Durability::Fsync => embedded::Durability::Fsync,
-                Durability::Process => embedded::Durability::Process,
-                Durability::None => embedded::Durability::None,
-            },
-            clock: Arc::clone(clock),
-            secret_id: self.secret_id(),
-            ..embedded::Options::at(&self.path)
-        }
-    }
-
-    #[cfg(feature = "postgres")]
-    fn postgres(&self) -> postgres::Options {
-        postgres::Options {
-            secret_id: self.secret_id(),
-            deadline: self.deadline,
-            ..postgres::Options::at(self.url())
-        }
-    }
-
-    #[cfg(feature = "redis")]
-    fn redis(&self) -> Result<redis::Options, redis::UrlError> {
-        Ok(redis::Options {
-            secret_id: self.secret_id(),
-            deadline: self.deadline,
-            ..redis::Options::at(self.url().parse()?)
-        })
-    }
-
-    #[cfg(feature = "sql")]
-    fn mysql(&self) -> MySqlOptions {
-        MySqlOptions { secret_id: self.secret_id(), deadline: self.deadline, ..MySqlOptions::at(self.url()) }
-    }
-
-    #[cfg(feature = "sql")]
-    fn sqlite(&self, clock: &Arc<dyn Clock>) -> SqliteOptions {
-        SqliteOptions {
-            secret_id: self.secret_id(),
-            deadline: self.deadline,
-            durability: match self.durability {
-                Durability::Fsync => sql::Durability::Full,
-                Durability::Process | Durability::None => sql::Durability::Normal,
-            },
-            clock: Arc::clone(clock),
-            ..SqliteOptions::at(self.path.join("tidegate.sqlite"))
-        }
-    }
-}
 
 impl OpenStore {
     /// Opens the store on the present tokio runtime, whose timer must be enabled.
@@ -352,50 +209,20 @@ impl OpenStore {
 /// # Errors
 /// See [`OpenError`]; the tables are as they were.
 pub async fn migrate(options: &StoreOptions) -> Result<bool, OpenError> {
-    match options.kind {
-        StoreKind::Memory | StoreKind::Embedded | StoreKind::Redis => return Ok(false),
+    Ok(match options.kind {
+        StoreKind::Memory | StoreKind::Embedded | StoreKind::Redis => false,
         #[cfg(feature = "postgres")]
-        StoreKind::Postgres => drop(postgres::migrate(&options.postgres()).await?),
+        StoreKind::Postgres => postgres::migrate(&options.postgres()).await.map(|_| true)?,
         #[cfg(feature = "sql")]
         StoreKind::Sqlite => {
             let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-            SqliteBackend::migrate(&options.sqlite(&clock)).await?;
+            SqliteBackend::migrate(&options.sqlite(&clock)).await.map(|()| true)?
         }
         #[cfg(feature = "sql")]
-        StoreKind::MySql => MySqlBackend::migrate(&options.mysql()).await?,
+        StoreKind::MySql => MySqlBackend::migrate(&options.mysql()).await.map(|()| true)?,
         #[cfg(not(all(feature = "postgres", feature = "sql")))]
         store => return Err(OpenError::NotBuilt { store }),
-    }
-    Ok(true)
-}
-
-/// Tells the rows of one secret from those of another, without telling anything of the secret.
-#[cfg(any(feature = "embedded", feature = "postgres", feature = "redis", feature = "sql"))]
-fn secret_id(secret: &str) -> u64 {
-    use sha2::{Digest, Sha256};
-
-    let digest = Sha256::new().chain_update(b"tidegate store secret id\n").chain_update(secret).finalize();
-    u64::from_le_bytes(digest.first_chunk().copied().unwrap_or_default())
-}
-
-impl Url {
-    /// The URL itself. It must not reach a log or an answer.
-    #[must_use]
-    pub fn expose(&self) -> &str {
-        &self.0
-    }
-}
-
-impl<T: Into<String>> From<T> for Url {
-    fn from(url: T) -> Self {
-        Self(Zeroizing::new(url.into()))
-    }
-}
-
-impl fmt::Debug for Url {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Url(…)")
-    }
+    })
 }
 
 impl fmt::Debug for OpenStore {

@@ -118,7 +118,7 @@ async fn a_success_gives_back_its_own_attempt_and_no_other() {
     assert_eq!(guesses, 10);
     let decision = refused(&limits, &alice).await;
     assert_eq!(decision.retry_after, Some(MINUTE * 5));
-    clock.advance(MINUTE.as_millis() as u64 * 5);
+    clock.advance(5 * 60_000);
     reserved(&limits, &alice).await;
 }
 
@@ -139,7 +139,7 @@ async fn a_reservation_is_given_back_once() {
     assert!(refunds.iter().all(|refund| matches!(refund, Refunded::Now | Refunded::Before)));
     assert_eq!(reserved(&limits, &of).await.decision.standings[0].remaining, 1, "no credit from nothing");
 
-    clock.advance(MINUTE.as_millis() as u64 * 5);
+    clock.advance(5 * 60_000);
     let next = reserved(&limits, &of).await;
     assert_eq!(first.refund().await.unwrap(), Refunded::Expired);
     assert_eq!(next.decision.standings[0].remaining, 1);

@@ -93,3 +93,25 @@ async fn fill(store: &Arc<dyn LimitStore>, keys: &[Key]) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use tidegate_rate_limit::{OpenStore, StoreKind};
+
+    use super::*;
+    use crate::bench::{choice::Choices, stores::servers};
+
+    #[tokio::test]
+    async fn an_update_counts_one_up() {
+        let store = OpenStore::open(&servers::options(StoreKind::Memory)).await.unwrap().limit_store();
+        let (keys, counter) = (Choices::prepare(1000).unwrap().keys, Counter::Store(Arc::clone(&store)));
+        counter.fill(&keys).await.unwrap();
+        let updates = (0..100).map(|_| {
+            let (counter, key) = (counter.clone(), keys[0]);
+            async move { counter.count(key).await.unwrap() }
+        });
+        updates.collect::<JoinSet<()>>().join_all().await;
+        assert_eq!(counted(&store, keys[0]).await.unwrap(), 101);
+        assert_eq!(counted(&store, keys[999]).await.unwrap(), 1);
+    }
+}
