@@ -33,10 +33,10 @@ enum Verb {
     Fuzz(fuzz::Arguments),
     /// Licences, sources and duplicates of the dependencies; known vulnerabilities where the database can be reached.
     Deny(deny::Arguments),
-    /// Measures: `guard` against Redis over the network, `engine` against the bare disk.
+    /// Measures: `guard` against Redis over the network, `engine` against the bare disk, `client` against bare HTTP.
     #[cfg(feature = "bench")]
     Bench(bench::Arguments),
-    /// Measures: `guard` against Redis over the network, `engine` against the bare disk.
+    /// Measures: `guard` against Redis over the network, `engine` against the bare disk, `client` against bare HTTP.
     #[cfg(not(feature = "bench"))]
     #[command(disable_help_flag = true)]
     Bench {

@@ -92,3 +92,50 @@ impl<S, F> fmt::Debug for RouteLimited<S, F> {
         f.debug_struct("RouteLimited").field("limiter", &self.limiter).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{convert::Infallible, time::Duration};
+
+    use http::{HeaderValue, StatusCode};
+
+    use super::*;
+    use crate::{Selection, WindowLimit};
+
+    #[tokio::test]
+    async fn refusals_are_answered_and_the_rest_goes_through() {
+        let selection = Selection::from_variables(|name| match name {
+            "TIDEGATE_CLIENT_FAMILIES" => Some("proxy".into()),
+            "TIDEGATE_CLIENT_BACKEND" => Some("off".into()),
+            _ => None,
+        });
+        // Without a store this instance counts by itself; so long that it doesn't end amid the test.
+        let window = WindowLimit::fixed(2, Duration::from_secs(100 * 86_400));
+        let limiter = Arc::new(RouteLimiter::new(&selection, "api", [window]).unwrap());
+        let layer = RouteLimitLayer::new(limiter, |head| {
+            head.headers.get("peer").and_then(|peer| peer.to_str().ok()).map_or(Caller::unknown(), Caller::at)
+        });
+        let echo = tower::service_fn(|request: Request<String>| async {
+            Ok::<_, Infallible>(Response::new(request.into_body()))
+        });
+        let mut service = layer.layer(echo);
+        for (peer, expected) in
+            [("192.0.2.7", 200), ("192.0.2.7", 200), ("192.0.2.7", 429), ("192.0.2.8", 200)]
+        {
+            let request = Request::get("/").header("peer", peer).body("hello".to_owned()).unwrap();
+            std::future::poll_fn(|context| Service::<Request<String>>::poll_ready(&mut service, context))
+                .await
+                .unwrap();
+            let response = service.call(request).await.unwrap();
+            assert_eq!(response.status(), expected, "{peer}");
+            if response.status() == StatusCode::OK {
+                assert_eq!(response.body(), "hello");
+                continue;
+            }
+            let headers = response.headers();
+            assert_eq!(headers["ratelimit-policy"], HeaderValue::from_static("\"100d\";q=2;w=8640000"));
+            assert!(headers["ratelimit"].to_str().unwrap().starts_with("\"100d\";r=0;t="), "{headers:?}");
+            assert!(headers.contains_key("retry-after") && response.body().contains("rate_limited"));
+        }
+    }
+}

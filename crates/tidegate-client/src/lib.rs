@@ -15,6 +15,8 @@ mod layer;
 mod limits;
 mod memory;
 mod observer;
+#[cfg(feature = "redis")]
+pub mod redis;
 mod refusal;
 mod selection;
 mod timestamp;
@@ -37,5 +39,7 @@ pub use refusal::{Refusal, RefusalCode, UNAVAILABLE_RETRY_MS, Verdict, WindowSta
 pub use selection::{Backend, Family, Selection};
 pub use windows::WindowLimit;
 
+#[cfg(test)]
+mod log;
 #[cfg(test)]
 mod vectors;

@@ -1,5 +1,6 @@
 //! Measures, and writes what it measured into the documentation. Nothing here asserts a timing.
 
+mod client;
 mod engine;
 mod guard;
 mod histogram;
@@ -24,11 +25,14 @@ enum What {
     Guard(guard::Settings),
     /// The embedded engine alone, beside bare writes to the same disk.
     Engine(engine::Settings),
+    /// The Rust client, beside the bare HTTP exchange.
+    Client(client::Settings),
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     match &arguments.what {
         What::Guard(settings) => guard::run(settings),
         What::Engine(settings) => engine::run(settings),
+        What::Client(settings) => client::run(settings),
     }
 }

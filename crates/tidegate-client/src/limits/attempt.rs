@@ -90,7 +90,7 @@ impl AttemptBudget {
         Self { limit, period }
     }
 
-    fn check(self) -> Result<(), InvalidLimit> {
+    pub(crate) fn check(self) -> Result<(), InvalidLimit> {
         check_limit(self.limit)?;
         check_period(whole_ms(self.period), Algorithm::Fixed)
     }

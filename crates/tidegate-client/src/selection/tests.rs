@@ -1,5 +1,3 @@
-use std::sync::{Arc, Mutex};
-
 use super::*;
 use crate::{GuardUnavailable, Reason};
 
@@ -99,37 +97,14 @@ fn a_fault_names_its_variable_and_never_its_value() {
 
 #[test]
 fn unknown_names_are_warned_of_once() {
-    let log = Log::default();
-    let writer = log.clone();
-    let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone()).with_ansi(false).finish();
-    tracing::subscriber::with_default(subscriber, || {
-        for _ in 0..3 {
-            let selection = selected(&[("FAMILIES", "Proxy,no-such-family,replay")]);
-            assert_eq!(kind(&selection, Family::Proxy), "legacy");
-            assert_eq!(kind(&selection, Family::Replay), "guard");
-        }
-    });
+    let log = crate::log::Log::default();
+    let _captured = log.capture();
+    for _ in 0..3 {
+        let selection = selected(&[("FAMILIES", "Proxy,no-such-family,replay")]);
+        assert_eq!(kind(&selection, Family::Proxy), "legacy");
+        assert_eq!(kind(&selection, Family::Replay), "guard");
+    }
     for name in ["\"Proxy\"", "\"no-such-family\""] {
         assert_eq!(log.text().matches(name).count(), 1, "{}", log.text());
-    }
-}
-
-#[derive(Debug, Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Log {
-    fn text(&self) -> String {
-        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
-    }
-}
-
-impl std::io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
     }
 }
