@@ -129,7 +129,9 @@ test("services with one fairness pepper share an allowance", async (t) => {
   const server = await startServer(t, { TIDEGATE_GUARD__DAILY_BUDGET: "1000" });
   const fairnessPepper = "fairness-pepper-for-tests-0123456789abcdef";
   const services = [PEPPER, `another-${PEPPER}`].map((pepper) =>
-    new GuardClient(server.url, SECRET, pepper, { fairnessPepper }).withFairness({ address: "192.0.2.1" }),
+    new GuardClient(server.url, SECRET, pepper, { fairnessPepper, timeoutMs: 2000 }).withFairness({
+      address: "192.0.2.1",
+    }),
   );
   for (const service of services) for (let calls = 0; calls < 5; calls++) await service.run(increment());
   for (const service of services) await assert.rejects(service.run(increment()), { reason: "limited" });
@@ -163,7 +165,7 @@ test("whatever fails is one error, and was sent at most once", async (t) => {
     [
       "another secret",
       "authentication",
-      () => new GuardClient(proxy.url, `x${SECRET}`, PEPPER).run(increment()),
+      () => new GuardClient(proxy.url, `x${SECRET}`, PEPPER, { timeoutMs: 2000 }).run(increment()),
     ],
     ["an unknown family", "request", () => client(proxy.url).run({ ...increment(), family: "nobodys" })],
     ["a faulty server", "unavailable", () => client(unable.url).run(increment()), 0],
@@ -303,7 +305,7 @@ test("at most 512 calls are under way", async (t) => {
 test("no way of printing shows a secret", async (t) => {
   const server = await startServer(t);
   const markers = ["hidden-secret-0123456789abcdefghijkl", "hidden-pepper-0123456789abcdefghijkl"] as const;
-  const guard = new GuardClient(server.url, ...markers, { fairnessPepper: markers[1] });
+  const guard = new GuardClient(server.url, ...markers, { fairnessPepper: markers[1], timeoutMs: 2000 });
   const view = guard.withFairness({ address: "192.0.2.77", principal: "user_42" });
   const error = await view.run(increment()).catch((error) => error);
   const faults = ["", " hidden-pepper-0123456789abcdefghijkl", "hidden"].flatMap((bad) =>

@@ -151,7 +151,7 @@ async function sentBy(limit: string, of: Asked): Promise<{ partition: string; ke
     return new Response("", { status: 502 });
   };
   const { pepper = "" } = vectors.digests[0] ?? {};
-  const guard = new GuardClient("https://guard.example", pepper, pepper, { fetch });
+  const guard = new GuardClient("https://guard.example", pepper, pepper, { fetch, timeoutMs: 2000 });
   const common = { guard, scope: of.scope, log: { warn: () => {}, info: () => {} } };
   const { address, principal, actor, token = "", target = "", periods_ms = [] } = of;
   const windows = periods_ms.map((periodMs) => ({ limit: 1, periodMs }));
