@@ -225,5 +225,6 @@ async fn metrics_have_no_identities() {
     series(&mut after);
     assert_eq!(before.lines().count(), after.lines().count());
     assert!(!after.contains("77") && !after.contains("192"), "{after}");
+    assert!(after.contains("tidegate_admission_http_tracked_keys 4\n"), "{after}");
     assert!(after.contains(r#"http_refused_total{dimension="principal",cause="rate"} 3"#), "{after}");
 }
