@@ -3,7 +3,12 @@
 use std::{fmt, net::IpAddr, sync::Arc};
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
-use prometheus_client::registry::Registry;
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeMetric as _},
+    metrics::gauge::ConstGauge,
+    registry::Registry,
+};
 use smallvec::SmallVec;
 use tidegate_core::{
     address::Address,
@@ -139,9 +144,10 @@ impl HttpAdmission {
         self.0.tracker.bytes()
     }
 
-    /// Puts the counters into a registry, under `tidegate_admission_http_`.
+    /// Puts counters and gauges into a registry, under `tidegate_admission_http_`.
     pub fn register(&self, registry: &mut Registry) {
         self.0.metrics.register("http", registry);
+        registry.register_collector(Box::new(Gauges(self.clone())));
     }
 
     /// The source of a request from `peer`: the client that trusted proxies name, or else `peer`.
@@ -336,6 +342,24 @@ impl fmt::Debug for Lease {
 impl fmt::Debug for Scope<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Scope(…)")
+    }
+}
+
+/// What is looked up when the metrics are asked for.
+#[derive(Debug)]
+struct Gauges(HttpAdmission);
+
+impl Collector for Gauges {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let keys = i64::try_from(self.0.tracked_keys()).unwrap_or(i64::MAX);
+        for (name, help, value) in [
+            ("tidegate_admission_http_tracked_keys", "Identities that are counted at present", keys),
+            ("tidegate_admission_http_active", "Requests under way, probes apart", self.0.active().into()),
+        ] {
+            let gauge = ConstGauge::new(value);
+            gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)?;
+        }
+        Ok(())
     }
 }
 

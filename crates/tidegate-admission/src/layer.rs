@@ -67,18 +67,14 @@ where
         self
     }
 
-    /// Admits the request's head, or answers for the service.
-    fn admit<B: Body, R>(&self, parts: &mut Parts, body: &B) -> Result<Arc<Held>, Response<AdmittedBody<R>>> {
+    /// Admits the request's head.
+    fn admit<B: Body>(&self, parts: &mut Parts, body: &B) -> Result<Arc<Held>, Refused> {
         if body.size_hint().lower() > self.admission.body_bytes_max() || self.announces_too_much(parts) {
-            return Err(body_too_large(&self.admission, parts.version));
+            return Err(Refused::BodyTooLarge);
         }
-        let Some(peer) = self.peer.or_else(|| peer_in(&parts.extensions)) else {
-            self.admission.peer_unknown();
-            return Err(peer_unknown());
-        };
+        let peer = self.peer.or_else(|| peer_in(&parts.extensions)).ok_or(Refused::PeerUnknown)?;
         let source = self.admission.source(peer, &parts.headers);
-        let operation = (self.classify)(parts);
-        let lease = self.admission.stage_one(source, operation).map_err(RateLimited::response)?;
+        let lease = self.admission.stage_one(source, (self.classify)(parts)).map_err(Refused::RateLimited)?;
         let held = Held::new(lease);
         parts.extensions.insert(StageTwo::of(&held));
         Ok(held)
@@ -122,7 +118,10 @@ where
         let (mut parts, body) = request.into_parts();
         let held = match self.layer.admit(&mut parts, &body) {
             Ok(held) => held,
-            Err(response) => return AdmissionFuture { state: State::Refused { response: Some(response) } },
+            Err(refused) => {
+                let response = Some(refused.response(&self.layer.admission, parts.version));
+                return AdmissionFuture { state: State::Refused { response } };
+            }
         };
         let version = parts.version;
         let body = CappedBody::new(body, self.layer.admission.body_cap(), StageTwo::of(&held));
@@ -169,6 +168,26 @@ where
                 }
                 Poll::Ready(answer.map(|response| response.map(|body| AdmittedBody::admitted(body, held))))
             }
+        }
+    }
+}
+
+/// Why the service below isn't called.
+enum Refused {
+    BodyTooLarge,
+    PeerUnknown,
+    RateLimited(RateLimited),
+}
+
+impl Refused {
+    fn response<R>(self, admission: &HttpAdmission, version: Version) -> Response<AdmittedBody<R>> {
+        match self {
+            Self::BodyTooLarge => body_too_large(admission, version),
+            Self::PeerUnknown => {
+                admission.peer_unknown();
+                peer_unknown()
+            }
+            Self::RateLimited(limited) => limited.response(),
         }
     }
 }

@@ -174,6 +174,7 @@ impl Allowance {
     }
 
     /// Adds what the same source has sent in another datagram.
+    #[expect(clippy::needless_pass_by_value, reason = "what is added is gone from where it was")]
     pub const fn add(&mut self, other: Self) {
         self.bytes = self.bytes.saturating_add(other.bytes);
     }

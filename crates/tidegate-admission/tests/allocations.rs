@@ -1,10 +1,19 @@
 //! What admission allocates in the steady state, counted by the allocator.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
-use std::net::{IpAddr, Ipv4Addr};
-
-use tidegate_admission::{
-    Clock, Fingerprint, HttpAdmission, Operation, Profile, Scope, Seed, Sender, UdpGate,
+use std::{
+    convert::Infallible,
+    net::{IpAddr, Ipv4Addr},
 };
+
+use futures_util::FutureExt as _;
+use http::{Response, request::Parts};
+use http_body_util::Empty;
+use hyper::body::Bytes;
+use tidegate_admission::{
+    AdmissionLayer, Clock, Fingerprint, HttpAdmission, Operation, Peer, Profile, Scope, Seed, Sender, UdpGate,
+};
+use tower::{Layer as _, Service as _};
 
 const TIMES: u8 = 200;
 
@@ -55,6 +64,27 @@ fn both_stages_of_a_datagram_allocate_nothing() {
         });
         assert!(window == 0 || counted.count_total == 0, "{counted:?}");
     }
+}
+
+/// The layer's own: what the leases lie in, and the extension by which the handler finds them.
+#[test]
+fn the_layer_allocates_twice() {
+    let admission = HttpAdmission::new(&Profile::default(), Seed::from([1; 16]), Clock::machine()).unwrap();
+    let handler = |_| std::future::ready(Ok::<_, Infallible>(Response::new(Empty::<Bytes>::new())));
+    let layer = AdmissionLayer::new(admission.clone(), |_: &Parts| Operation::optional(0));
+    let mut service = layer.layer(tower::service_fn(handler));
+    let mut request = |number: u8| {
+        let mut request = http::Request::new(Empty::<Bytes>::new());
+        request.extensions_mut().insert(Peer(source(number)));
+        let counted = allocation_counter::measure(|| {
+            let answer = service.call(request).now_or_never().unwrap().unwrap();
+            assert_eq!(answer.status(), 200);
+        });
+        counted.count_total
+    };
+    (0..TIMES).for_each(|number| _ = request(number));
+    assert!((0..TIMES).map(request).all(|count| count == 2));
+    assert_eq!(admission.active(), 0);
 }
 
 /// Negative control: the counter counts.

@@ -1,4 +1,5 @@
 //! Leases end when the request does, however it ends.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
 mod support;
 
