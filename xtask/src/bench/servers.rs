@@ -196,6 +196,7 @@ fn tidegate(command: &mut Command, system: System, address: SocketAddr, metrics:
     command.env("TIDEGATE_GUARD__FAMILY_BUDGETS", format!("proxy={DAILY_BUDGET}"));
     command.env("TIDEGATE_GUARD__LISTEN", address.to_string());
     command.env("TIDEGATE_ADMIN__LISTEN", metrics.to_string());
+    command.env("TIDEGATE_INGRESS__LISTEN", "127.0.0.1:0");
 }
 
 fn redis(command: &mut Command, system: System, address: SocketAddr) {

@@ -1,26 +1,41 @@
 //! One connection, from its first byte to its end.
 
-use std::{convert::Infallible, future::poll_fn, sync::Arc, time::Duration};
+use std::{convert::Infallible, future::poll_fn, sync::Arc};
 
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::{body::Incoming, server::conn, service::service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::{
-    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    io::{AsyncRead, AsyncWrite},
     net::TcpStream,
     time::{Instant, timeout},
 };
 use tokio_rustls::TlsAcceptor;
 
-use super::{Handler, ServerOptions, Shutdown, activity::Activity, told};
+use tidegate_listen::{Activity, Patience, close, speaks_http2, told};
+
+use super::{Handler, ServerOptions, Shutdown};
 use crate::service::Peer;
 
 pub(super) struct Context<H> {
-    pub(super) peer: Peer,
-    pub(super) handler: Arc<H>,
-    pub(super) options: ServerOptions,
-    pub(super) shutdown: Shutdown,
+    peer: Peer,
+    handler: Arc<H>,
+    options: ServerOptions,
+    shutdown: Shutdown,
+}
+
+impl<H> Context<H> {
+    /// What all connections of a listener have in common; they come from the socket until [`Self::with`] says
+    /// otherwise.
+    pub(super) fn of(handler: &Arc<H>, options: ServerOptions, shutdown: &Shutdown) -> Self {
+        Self { peer: Peer::Socket, handler: Arc::clone(handler), options, shutdown: shutdown.clone() }
+    }
+
+    /// The same for a connection of `peer`.
+    pub(super) fn with(&self, peer: Peer) -> Self {
+        Self { peer, handler: Arc::clone(&self.handler), shutdown: self.shutdown.clone(), ..*self }
+    }
 }
 
 /// Enough for any honest client's head, and the most that an HTTP/2 head may inflate to.
@@ -29,14 +44,6 @@ const HEAD_BYTES_MAX: usize = 32 * 1024;
 const HEADERS_MAX: usize = 64;
 /// Streams of one HTTP/2 connection at once.
 const STREAMS_MAX: u32 = 256;
-/// How long a connection that is being closed over an unread body may go on sending before it is cut, so
-/// that the answer reaches a client that reads only after it has written.
-const LINGER: Duration = Duration::from_secs(1);
-/// How much of that is read and thrown away.
-const LINGER_BYTES_MAX: usize = 256 * 1024;
-/// How every HTTP/2 connection begins when the client knows in advance that the server speaks it.
-const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-
 pub(super) async fn run_tcp<H: Handler>(stream: TcpStream, tls: Option<TlsAcceptor>, context: Context<H>) {
     // Without it answers wait for the client's acknowledgement; a failure costs only speed.
     let _ = stream.set_nodelay(true);
@@ -53,35 +60,12 @@ pub(super) async fn run_tcp<H: Handler>(stream: TcpStream, tls: Option<TlsAccept
     }
 }
 
-/// Looks at the first bytes without taking them; None: the client left before they told.
-async fn speaks_http2(stream: &TcpStream) -> Option<bool> {
-    let mut first = [0; HTTP2_PREFACE.len()];
-    let mut seen = 0;
-    loop {
-        let length = stream.peek(&mut first).await.ok()?;
-        if length == 0 {
-            return None;
-        }
-        if !HTTP2_PREFACE.starts_with(&first[..length]) {
-            return Some(false);
-        }
-        if length == HTTP2_PREFACE.len() {
-            return Some(true);
-        }
-        if length == seen {
-            // The socket stays readable while the rest is awaited: look again a little later.
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        seen = length;
-    }
-}
-
 pub(super) async fn run_http1<S, H>(stream: S, mut context: Context<H>)
 where
     H: Handler,
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let activity = Arc::new(Activity::new());
+    let activity = Activity::new();
     let mut connection = conn::http1::Builder::new()
         .max_buf_size(HEAD_BYTES_MAX)
         .max_headers(HEADERS_MAX)
@@ -95,7 +79,7 @@ where
         );
     let served = {
         let mut ending = false;
-        let stalled = activity.stalled(context.options.head_timeout);
+        let stalled = activity.stalled(Patience::of(context.options.head_timeout));
         tokio::pin!(stalled);
         loop {
             tokio::select! {
@@ -119,7 +103,7 @@ where
     H: Handler,
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let activity = Arc::new(Activity::new());
+    let activity = Activity::new();
     let connection = conn::http2::Builder::new(TokioExecutor::new())
         .max_concurrent_streams(STREAMS_MAX)
         .max_header_list_size(u32::try_from(HEAD_BYTES_MAX).unwrap_or(u32::MAX))
@@ -131,7 +115,7 @@ where
             }),
         );
     tokio::pin!(connection);
-    let stalled = activity.stalled(context.options.head_timeout);
+    let stalled = activity.stalled(Patience::of(context.options.head_timeout));
     tokio::pin!(stalled);
     tokio::select! {
         _served = &mut connection => return,
@@ -156,23 +140,4 @@ async fn answer(
         activity.leave_unread();
     }
     Ok(answer.response)
-}
-
-/// Says that nothing more will come, and for a moment takes what is still being sent: closing a socket with
-/// unread bytes would reset it, and the client might never see its answer.
-async fn close<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S, linger: bool) {
-    let shut = stream.shutdown().await;
-    if shut.is_err() || !linger {
-        return;
-    }
-    let drain = async {
-        let (mut scratch, mut taken) = ([0; 4096], 0);
-        while taken < LINGER_BYTES_MAX {
-            match stream.read(&mut scratch).await {
-                Ok(length) if length > 0 => taken += length,
-                _ended => break,
-            }
-        }
-    };
-    let _ = timeout(LINGER, drain).await;
 }

@@ -3,8 +3,9 @@
 use tidegate_core::secret::Secret;
 
 use super::{
-    credentials, families,
+    apps, credentials, families,
     fault::{Fault, Scope},
+    ingress,
     kind::Kind,
     listeners,
     nearest::suggestion,
@@ -35,6 +36,8 @@ pub(super) fn build(settings: &Settings, faults: &mut Vec<Fault>) -> (Configurat
         daily_budget: settings.integer("guard.daily_budget"),
         families: families::build(settings, faults),
     };
+    let ingress = ingress::build(settings, faults);
+    let (apps, app_tls) = apps::build(settings, &ingress, faults);
     let admin = admin(settings, admin_listen, faults);
     let client = client(settings, faults);
     let log = log(settings, faults);
@@ -42,7 +45,7 @@ pub(super) fn build(settings: &Settings, faults: &mut Vec<Fault>) -> (Configurat
     let guard_faults: Vec<_> = faults.iter().filter(|fault| fault.scope == Scope::Guard).cloned().collect();
     let signing_secrets = rules.secrets.clone();
     let guard = if guard_faults.is_empty() { Ok(rules) } else { Err(guard_faults) };
-    (Configuration { store, listener, guard, admin, log }, client, signing_secrets)
+    (Configuration { store, listener, guard, ingress, apps, app_tls, admin, log }, client, signing_secrets)
 }
 
 fn store(settings: &Settings, faults: &mut Vec<Fault>) -> Store {

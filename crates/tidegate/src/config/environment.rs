@@ -3,9 +3,9 @@
 use std::ffi::{OsStr, OsString};
 
 use super::{
-    families,
     fault::{Fault, Place, Scope},
     layer::{self, Layer},
+    names,
     nearest::suggestion,
     parse, table,
     table::KEYS,
@@ -56,7 +56,7 @@ fn variable(name: &str, value: &OsStr, layer: &mut Layer, faults: &mut Vec<Fault
     if layer.has(&path) {
         return faults.push(Fault::new(spec.scope, path, place, "is set by another variable too"));
     }
-    if let Some(fault) = families::name_fault(&path) {
+    if let Some(fault) = names::name_fault(&path) {
         return faults.push(Fault::new(spec.scope, path, place, fault));
     }
     set(layer, path, spec, text, &place, faults);
@@ -86,12 +86,24 @@ fn path_of(name: &str) -> Option<String> {
     let client = rest.strip_prefix("client_").filter(|key| !key.starts_with('_'));
     let path = match client {
         Some(key) => format!("client.{key}"),
-        None => match rest.strip_prefix("guard__families__").and_then(|family| family.rsplit_once("__")) {
-            Some((family, key)) => format!("guard.families.{family}.{key}"),
-            None => rest.replace("__", "."),
-        },
+        None => named(&rest).unwrap_or_else(|| rest.replace("__", ".")),
     };
     table::find(&path).is_some().then_some(path)
+}
+
+/// The key of a family or of an app: the name between its table and its key may hold underscores.
+fn named(rest: &str) -> Option<String> {
+    let key = |parent: &str, named: &str| {
+        let (name, key) = named.rsplit_once("__")?;
+        Some(match name.strip_suffix("__shield") {
+            Some(name) => format!("{parent}.{name}.shield.{key}"),
+            None => format!("{parent}.{name}.{key}"),
+        })
+    };
+    match rest.strip_prefix("guard__families__") {
+        Some(named) => key("guard.families", named),
+        None => key("apps", rest.strip_prefix("apps__")?),
+    }
 }
 
 fn unknown_scope(name: &str) -> Scope {

@@ -24,16 +24,8 @@ const DEFAULT_RESERVE_BP: u64 = 2_000;
 /// An operator's call reads and writes all of them at once.
 const FAMILIES_MAX: usize = 100;
 
-/// The longest name of a family.
-const NAME_CHARS_MAX: usize = 64;
-
-/// What is wrong with the name of a family in a key's path, if anything is.
-pub(super) fn name_fault(path: &str) -> Option<&'static str> {
-    let name = path.strip_prefix("guard.families.")?.split('.').next()?;
-    let allowed = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-');
-    let good = (1..=NAME_CHARS_MAX).contains(&name.len()) && name.bytes().all(allowed);
-    (!good).then_some("the name of a family has 1 to 64 of a-z, 0-9, _ and -")
-}
+/// Where families have keys of their own.
+const FAMILIES: &str = "guard.families";
 
 /// Every family with its budget. A faulty split leaves the default one and a fault.
 pub(super) fn build(settings: &Settings, faults: &mut Vec<Fault>) -> BTreeMap<String, FamilyRules> {
@@ -41,12 +33,12 @@ pub(super) fn build(settings: &Settings, faults: &mut Vec<Fault>) -> BTreeMap<St
         .into_iter()
         .map(|(name, _, requires)| (name.to_owned(), family(name, requires, settings)))
         .collect();
-    for name in settings.family_names() {
+    for name in settings.names_in(FAMILIES) {
         families.entry(name.clone()).or_insert_with(|| family(&name, &[], settings));
     }
     if families.len() > FAMILIES_MAX {
         let message = format!("are {}; at most {FAMILIES_MAX} are served", families.len());
-        let place = settings.family_names().last().map_or(Place::Default, |name| settings.family_place(name));
+        let place = settings.names_in(FAMILIES).last().map_or(Place::Default, |name| settings.place_of(FAMILIES, name));
         faults.push(Fault::new(Scope::Guard, "guard.families", place, message));
     }
     split(&mut families, settings, faults);
@@ -110,10 +102,10 @@ fn default_split(
     if settings.is_faulty("guard.family_budgets") {
         return;
     }
-    for name in settings.family_names() {
+    for name in settings.names_in(FAMILIES) {
         if DEFAULT_FAMILIES.iter().all(|(known, ..)| *known != name) {
             let message = "has no budget; name it in guard.family_budgets";
-            let place = settings.family_place(&name);
+            let place = settings.place_of(FAMILIES, &name);
             faults.push(Fault::new(Scope::Guard, format!("guard.families.{name}"), place, message));
         }
     }

@@ -5,9 +5,9 @@ use std::{ops::Range, path::Path, sync::Arc};
 use toml_edit::{Array, Document, Item, TableLike, Value as Toml};
 
 use super::{
-    families,
     fault::{Fault, Place, Scope},
     layer::{self, Layer},
+    names,
     table,
     value::{Raw, Written},
 };
@@ -64,7 +64,7 @@ impl Reader<'_> {
             return self.faults.push(layer::unknown(&path, place));
         }
         let scope = layer::scope_of(path.split('.').next().unwrap_or_default());
-        if let Some(fault) = families::name_fault(&path) {
+        if let Some(fault) = names::name_fault(&path) {
             return self.faults.push(Fault::new(scope, path, place, fault));
         }
         match item.as_table_like() {

@@ -22,13 +22,7 @@ const PEM_BYTES_MAX: u64 = 1 << 20;
 pub(super) fn addresses(settings: &Settings, faults: &mut Vec<Fault>) -> (SocketAddr, SocketAddr) {
     let address = |path: &str| settings.address(path).unwrap_or((Ipv4Addr::LOCALHOST, 0).into());
     let (guard, admin) = (address("guard.listen"), address("admin.listen"));
-    if collide(guard, admin) {
-        let (key, other) = match settings.place("admin.listen") {
-            super::Place::Default => ("guard.listen", "admin.listen"),
-            _ => ("admin.listen", "guard.listen"),
-        };
-        faults.push(listener_fault(settings, key, format!("takes the same port as {other}")));
-    }
+    check_collisions(settings, faults);
     let has_tls = settings.path("guard.tls_cert").is_some() || settings.path("guard.tls_key").is_some();
     if is_public(guard) && !has_tls && !settings.boolean("guard.allow_cleartext") {
         let message = "other machines reach this address, and there is no TLS: set guard.tls_cert and \
@@ -43,6 +37,23 @@ pub(super) fn addresses(settings: &Settings, faults: &mut Vec<Fault>) -> (Socket
     (guard, admin)
 }
 
+/// No two listeners take the same port.
+fn check_collisions(settings: &Settings, faults: &mut Vec<Fault>) {
+    for (index, key) in LISTENERS.iter().enumerate() {
+        for other in &LISTENERS[..index] {
+            let (Some(left), Some(right)) = (settings.address(key), settings.address(other)) else { continue };
+            if collide(left, right) {
+                let is_default = settings.place(key) == super::Place::Default;
+                let (key, other) = if is_default { (other, key) } else { (key, other) };
+                faults.push(listener_fault(settings, key, format!("takes the same port as {other}")));
+            }
+        }
+    }
+}
+
+/// The keys of every listener.
+const LISTENERS: [&str; 4] = ["guard.listen", "admin.listen", "ingress.listen", "ingress.tls_listen"];
+
 /// The guard's Unix socket.
 pub(super) fn socket(settings: &Settings, faults: &mut Vec<Fault>) -> Option<PathBuf> {
     let socket = settings.path("guard.socket")?;
@@ -56,19 +67,28 @@ pub(super) fn socket(settings: &Settings, faults: &mut Vec<Fault>) -> Option<Pat
 
 /// The guard's certificate and key.
 pub(super) fn tls(settings: &Settings, faults: &mut Vec<Fault>) -> Option<Tls> {
-    let pair = [("guard.tls_cert", "CERTIFICATE"), ("guard.tls_key", "PRIVATE KEY")];
-    for (key, label) in pair {
+    tls_pair(settings, "guard.tls_cert", "guard.tls_key", faults)
+}
+
+/// A certificate and its key, which stand together or not at all.
+pub(super) fn tls_pair(
+    settings: &Settings,
+    cert_key: &str,
+    key_key: &str,
+    faults: &mut Vec<Fault>,
+) -> Option<Tls> {
+    for (key, label) in [(cert_key, "CERTIFICATE"), (key_key, "PRIVATE KEY")] {
         if let Some(fault) = settings.path(key).and_then(|path| pem_fault(&path, label)) {
             faults.push(listener_fault(settings, key, fault));
         }
     }
-    match (settings.path("guard.tls_cert"), settings.path("guard.tls_key")) {
+    match (settings.path(cert_key), settings.path(key_key)) {
         (Some(cert), Some(key)) => return Some(Tls { cert, key }),
-        (Some(_), None) if !settings.is_faulty("guard.tls_key") => {
-            faults.push(listener_fault(settings, "guard.tls_cert", "needs guard.tls_key".into()));
+        (Some(_), None) if !settings.is_faulty(key_key) => {
+            faults.push(listener_fault(settings, cert_key, format!("needs {key_key}")));
         }
-        (None, Some(_)) if !settings.is_faulty("guard.tls_cert") => {
-            faults.push(listener_fault(settings, "guard.tls_key", "needs guard.tls_cert".into()));
+        (None, Some(_)) if !settings.is_faulty(cert_key) => {
+            faults.push(listener_fault(settings, key_key, format!("needs {cert_key}")));
         }
         _ => {}
     }

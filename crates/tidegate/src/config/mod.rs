@@ -6,12 +6,15 @@
 mod build;
 mod credentials;
 mod environment;
+mod apps;
 mod families;
 mod fault;
 mod file;
+mod ingress;
 mod kind;
 mod layer;
 mod listeners;
+mod names;
 mod nearest;
 mod parse;
 mod reload;
@@ -33,8 +36,8 @@ pub use table::{KEYS, KeySpec};
 pub use tidegate_core::secret::Secret;
 pub use tokens::{Ability, Credential, Token};
 pub use typed::{
-    Admin, Client, Configuration, Durability, GuardListener, GuardRules, Log, LogFormat, Store, StoreKind,
-    Tls,
+    Admin, AppTls, Client, Configuration, Durability, Forwarded, GuardListener, GuardRules, Ingress, Log,
+    LogFormat, Store, StoreKind, Tls,
 };
 pub use value::{Hidden, Value};
 

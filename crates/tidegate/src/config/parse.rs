@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use tidegate_core::{admission::Axis, secret::Secret};
+use tidegate_core::{admission::Axis, network::Prefix, secret::Secret};
 
 use super::{
     fault::Place,
@@ -41,7 +41,7 @@ pub(super) fn from_text(kind: Kind, text: &str, place: &Place) -> Result<Raw, St
     match kind {
         Kind::Integer(..) => strict_number(text).map(Raw::Integer).ok_or_else(refused),
         Kind::Boolean => text.parse().map(Raw::Boolean).map_err(|_| refused()),
-        Kind::Secrets | Kind::Words | Kind::Axes => Ok(list(text)),
+        Kind::Secrets | Kind::Words | Kind::Networks | Kind::Axes => Ok(list(text)),
         Kind::Tokens => file::value(text, place).ok_or_else(refused),
         _ => Ok(Raw::text(text)),
     }
@@ -55,6 +55,7 @@ pub(super) fn check(kind: Kind, written: &Written) -> Result<Value, Vec<Complain
     match kind {
         Kind::Secrets => secrets(written),
         Kind::Words => words(kind, written).map(Value::Words),
+        Kind::Networks => networks(written),
         Kind::Axes => axes(written),
         Kind::Shares | Kind::Budgets => entries(kind, written).map(Value::Entries),
         Kind::Tokens => tokens::check(written).map(Value::Tokens),
@@ -175,6 +176,22 @@ pub(super) fn words(kind: Kind, written: &Written) -> Result<Vec<String>, Vec<Co
         }
     }
     Ok(words)
+}
+
+/// All of them or none: a list that lost an entry would trust or refuse others than it says.
+fn networks(written: &Written) -> Result<Value, Vec<Complaint>> {
+    let (mut networks, mut complaints) = (Vec::new(), Vec::new());
+    for (index, part) in list(Kind::Networks, written)?.iter().enumerate() {
+        let read = match &part.raw {
+            Raw::Text(text) => Prefix::parse(text).map_err(|fault| format!("{fault}{}", it_is(Kind::Networks, text))),
+            other => Err(format!("must be a string; it is {}", other.shape())),
+        };
+        match read {
+            Ok(network) => networks.push(network),
+            Err(message) => complaints.push(Complaint::new(format!("[{index}]"), &part.place, message)),
+        }
+    }
+    if complaints.is_empty() { Ok(Value::Networks(networks)) } else { Err(complaints) }
 }
 
 fn axes(written: &Written) -> Result<Value, Vec<Complaint>> {

@@ -118,14 +118,17 @@ impl Settings {
         }
     }
 
-    /// The families that have a key of their own.
-    pub(super) fn family_names(&self) -> BTreeSet<String> {
-        let name = |path: &String| Some(path.strip_prefix("guard.families.")?.split('.').next()?.to_owned());
+    /// What people named in `parent`, such as the families in `guard.families`, with a key of its own.
+    pub(super) fn names_in(&self, parent: &str) -> BTreeSet<String> {
+        let name = |path: &String| {
+            Some(path.strip_prefix(parent)?.strip_prefix('.')?.split('.').next()?.to_owned())
+        };
         self.by_path.keys().filter_map(name).collect()
     }
 
-    pub(super) fn family_place(&self, name: &str) -> Place {
-        let prefix = format!("guard.families.{name}.");
+    /// Where the first key of a named table stands.
+    pub(super) fn place_of(&self, parent: &str, name: &str) -> Place {
+        let prefix = format!("{parent}.{name}.");
         let found = self.by_path.iter().find(|(path, _)| path.starts_with(&prefix));
         found.map_or(Place::Default, |(_, setting)| setting.place.clone())
     }

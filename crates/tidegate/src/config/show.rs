@@ -16,15 +16,19 @@ use super::{
 pub fn effective(settings: &Settings) -> String {
     let mut out = String::new();
     for section in sections() {
-        heading(&mut out, section);
-        let fixed = KEYS.iter().filter(|key| key.section() == section && !key.path.contains('<'));
-        for key in fixed {
+        let fixed = || KEYS.iter().filter(|key| key.section() == section && !key.path.contains('<'));
+        if fixed().next().is_some() {
+            heading(&mut out, section);
+        }
+        for key in fixed() {
             if let Some(setting) = settings.setting(key.path) {
                 setting_line(&mut out, key.name(), setting, settings.is_faulty(key.path));
             }
         }
-        if section == "guard" {
-            family_tables(&mut out, settings);
+        match section {
+            "guard" => named_tables(&mut out, "guard.families", settings),
+            "apps" => named_tables(&mut out, "apps", settings),
+            _ => {}
         }
     }
     out
@@ -42,7 +46,7 @@ pub fn reference() -> String {
             let (key_table, name) = key.path.rsplit_once('.').unwrap_or(("", key.path));
             if key_table != table {
                 table = key_table;
-                let table = table.replace("<name>", "password");
+                let table = table.replace("families.<name>", "families.password").replace("<name>", "shop");
                 let comment = if table == key_table { "" } else { "# " };
                 line(&mut out, &format!("\n{comment}[{table}]"));
             }
@@ -70,9 +74,9 @@ fn heading(out: &mut String, table: &str) {
     line(out, &format!("{gap}[{table}]"));
 }
 
-fn family_tables(out: &mut String, settings: &Settings) {
-    for name in settings.family_names() {
-        let prefix = format!("guard.families.{name}");
+fn named_tables(out: &mut String, parent: &str, settings: &Settings) {
+    for name in settings.names_in(parent) {
+        let prefix = format!("{parent}.{name}");
         heading(out, &prefix);
         for (path, setting) in settings.iter() {
             if let Some(key) = path.strip_prefix(&prefix).and_then(|rest| rest.strip_prefix('.')) {
@@ -106,6 +110,10 @@ fn literal(value: &Value) -> Option<String> {
         Value::Boolean(boolean) => boolean.to_string(),
         Value::Address(address) => quoted(&address.to_string()),
         Value::Path(path) => quoted(&path.to_string_lossy()),
+        Value::Networks(networks) => {
+            let networks: Vec<_> = networks.iter().map(ToString::to_string).collect();
+            list(networks.iter().map(String::as_str))
+        }
         Value::Words(words) => list(words.iter().map(String::as_str)),
         Value::Axes(axes) => list(axes.iter().map(|axis| axis.as_str())),
         Value::Entries(pairs) => quoted(&entries(pairs)),

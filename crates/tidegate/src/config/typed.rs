@@ -2,7 +2,8 @@
 
 use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf};
 
-use tidegate_core::{admission::FamilyRules, secret::Secret};
+use tidegate_core::{admission::FamilyRules, forwarded::Source, network::PrefixSet, secret::Secret};
+use tidegate_ingress::proxy::{App, ProxyOptions};
 
 use super::{fault::Fault, tokens::Token, value::Hidden};
 
@@ -16,6 +17,12 @@ pub struct Configuration {
     /// What the guard decides by; its faults where it has some, and then every RPC is answered
     /// `503 guard_unavailable`.
     pub guard: Result<GuardRules, Vec<Fault>>,
+    /// How apps are reached, and what their clients are allowed.
+    pub ingress: Ingress,
+    /// The apps, by name.
+    pub apps: Vec<App>,
+    /// The apps' own certificates.
+    pub app_tls: Vec<AppTls>,
     /// The admin API and the dashboard.
     pub admin: Admin,
     /// Logging.
@@ -112,6 +119,51 @@ pub struct GuardRules {
     pub daily_budget: u64,
     /// Every family, by name.
     pub families: BTreeMap<String, FamilyRules>,
+}
+
+/// `[ingress]`.
+#[derive(Debug, Clone)]
+pub struct Ingress {
+    /// Where apps are served.
+    pub listen: SocketAddr,
+    /// Where they are served over TLS.
+    pub tls_listen: Option<SocketAddr>,
+    /// The certificate for hosts whose app has none of its own, and its key.
+    pub tls: Option<Tls>,
+    /// How trusted proxies name the client.
+    pub forwarded: Forwarded,
+    /// Clients that `deny` never refuses.
+    pub allow: PrefixSet,
+    /// Clients that every app refuses.
+    pub deny: PrefixSet,
+    /// Clients that each app remembers.
+    pub max_tracked_clients: u64,
+    /// Requests that each app's access log holds.
+    pub access_log_entries: u64,
+    /// For how long it holds one.
+    pub access_log_minutes: u64,
+    /// Connections at once.
+    pub max_connections: u64,
+    /// What clients and servers are allowed; the trusted proxies are in it.
+    pub proxy: ProxyOptions,
+}
+
+/// How trusted proxies name the client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Forwarded {
+    /// In a header.
+    Header(Source),
+    /// By the PROXY protocol.
+    ProxyProtocol,
+}
+
+/// An app's own certificate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AppTls {
+    /// The app's domains.
+    pub domains: Vec<String>,
+    /// The certificate and its key.
+    pub tls: Tls,
 }
 
 /// `[admin]`.

@@ -2,7 +2,7 @@
 
 use std::{fmt, net::SocketAddr, path::PathBuf};
 
-use tidegate_core::{admission::Axis, secret::Secret};
+use tidegate_core::{admission::Axis, network::Prefix, secret::Secret};
 use zeroize::Zeroizing;
 
 use super::{fault::Place, tokens::Token};
@@ -65,6 +65,8 @@ pub enum Value {
     Secrets(Vec<Secret>),
     /// Words.
     Words(Vec<String>),
+    /// Networks.
+    Networks(Vec<Prefix>),
     /// What an RPC of a family must carry.
     Axes(Vec<Axis>),
     /// `name=number` entries, in the order written.

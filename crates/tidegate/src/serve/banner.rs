@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use crate::config::{Configuration, Durability, StoreKind};
 
 pub(super) struct Addresses {
+    pub(super) apps: String,
     pub(super) guard: SocketAddr,
     pub(super) admin: SocketAddr,
 }
@@ -37,7 +38,7 @@ pub(super) fn text(configuration: &Configuration, addresses: &Addresses, first_s
             .to_owned()
     };
     format!(
-        "tidegate {version}\n  guard    {scheme}://{guard_address}   POST /v1/rpc, /control/*, GET /healthz, GET /readyz\n  \
+        "tidegate {version}\n  apps     {apps}\n  guard    {scheme}://{guard_address}   POST /v1/rpc, /control/*, GET /healthz, GET /readyz\n  \
          admin    http://{admin_address}   GET /metrics\n  store    {kept}{secrets}{guard}\n\n\
          Try, from this folder:\n  \
          tidegate call win.hit login:alice 5/1m      # may alice try once more? five times a minute\n  \
@@ -45,6 +46,7 @@ pub(super) fn text(configuration: &Configuration, addresses: &Addresses, first_s
          tidegate demo                               # a login under attack, a replayed webhook, a greedy client\n  \
          tidegate control state                      # budgets, what is spent of them, and how to stop everything\n",
         version = env!("CARGO_PKG_VERSION"),
+        apps = addresses.apps,
         guard_address = addresses.guard,
         admin_address = addresses.admin,
     )

@@ -3,6 +3,7 @@
 mod admin;
 mod banner;
 mod guard;
+mod ingress;
 mod metrics;
 mod store;
 mod threads;
@@ -63,8 +64,14 @@ pub enum ServeError {
         cause: io::Error,
     },
     /// TLS.
-    #[error("offering TLS on guard.listen")]
-    Tls(#[from] TlsError),
+    #[error("offering TLS on {key}")]
+    Tls {
+        /// The key that names the listener.
+        key: &'static str,
+        /// Why not.
+        #[source]
+        cause: TlsError,
+    },
     /// The runtime or its signals.
     #[error("starting the runtime")]
     Runtime(#[source] io::Error),
@@ -107,6 +114,7 @@ struct Instance {
     metrics: Arc<Metrics>,
     secrets: Option<DataSecrets>,
     admin: Arc<admin::Admin>,
+    ingress: ingress::Ingress,
     level: LevelHandle,
     webhook: Webhook,
     socket: Option<PathBuf>,
@@ -126,13 +134,26 @@ impl Instance {
         let listener = &configuration.listener;
         let guard_tcp = listen("guard.listen", listener.listen).await?;
         let admin_tcp = listen("admin.listen", configuration.admin.listen).await?;
-        let tls = listener.tls.as_ref().map(|tls| server::acceptor(&tls.cert, &tls.key)).transpose()?;
+        let tls = listener.tls.as_ref().map(|tls| server::acceptor(&tls.cert, &tls.key)).transpose();
+        let tls = tls.map_err(|cause| ServeError::Tls { key: "guard.listen", cause })?;
+        let ingress = ingress::Bound::bind(&configuration).await?;
 
         let mut registry = Registry::default();
         let metrics = Arc::new(Metrics::register(&mut registry));
         let store = store::OpenStore::open(&configuration.store, &runtimes).await?;
         metrics::register_store(&mut registry, &store);
         alerts.register(&mut registry);
+
+        let (shutdown, workers) = (watch::Sender::new(false), Workers::new(runtimes));
+        let mut listeners = JoinSet::new();
+        let around = ingress::Surroundings {
+            store: &store,
+            registry: &mut registry,
+            workers: &workers,
+            shutdown: &shutdown,
+            listeners: &mut listeners,
+        };
+        let ingress = ingress::Ingress::start(ingress, &configuration, around).await;
 
         let face = guard::face(&loaded, secrets.as_ref(), &store, &metrics);
         let options = ServiceOptions {
@@ -155,16 +176,18 @@ impl Instance {
             metrics,
             secrets,
             admin,
+            ingress,
             level,
             webhook: alerts.attach(Target::configured(&configuration.admin)),
             socket: listener.socket.clone(),
-            workers: Workers::new(runtimes),
-            shutdown: watch::Sender::new(false),
-            listeners: JoinSet::new(),
+            workers,
+            shutdown,
+            listeners,
         };
         let socket = instance.socket.as_deref().map(listen_socket).transpose()?;
         let addresses = banner::Addresses {
             guard: guard_tcp.local_addr().unwrap_or(listener.listen),
+            apps: instance.ingress.places(),
             admin: admin_tcp.local_addr().unwrap_or(configuration.admin.listen),
         };
         instance.spawn_listeners(&configuration, guard_tcp, tls, socket, admin_tcp);
@@ -185,7 +208,7 @@ impl Instance {
             head_timeout: Duration::from_millis(listener.header_timeout_ms),
             shutdown_timeout: Duration::from_millis(listener.shutdown_timeout_ms),
         };
-        let connections = Connections::new(&options);
+        let connections = Connections::new(options.connections_max);
         let service = Arc::clone(&self.service);
         let told: Shutdown = self.shutdown.subscribe();
         let workers = self.workers.clone();
@@ -199,7 +222,7 @@ impl Instance {
         }
         let (admin, told) = (Arc::clone(&self.admin), self.shutdown.subscribe());
         let options = ServerOptions { connections_max: ADMIN_CONNECTIONS_MAX, ..options };
-        let connections = Connections::new(&options);
+        let connections = Connections::new(options.connections_max);
         self.listeners.spawn(server::serve_tcp(admin_tcp, None, admin, options, connections, workers, told));
     }
 
@@ -237,6 +260,7 @@ impl Instance {
         }
         self.service.replace(guard::face(&new, self.secrets.as_ref(), &self.store, &self.metrics));
         self.admin.replace_tokens(configuration, self.secrets.as_ref());
+        self.ingress.reload(configuration);
         if change.applied.iter().any(|key| key.starts_with("admin.webhook_")) {
             self.webhook.replace(Target::configured(&configuration.admin));
         }

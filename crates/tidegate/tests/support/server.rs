@@ -35,6 +35,7 @@ impl Setup {
         Self { folder, variables: Vec::new(), must_be_ready: true }
             .set("guard.listen", "127.0.0.1:0")
             .set("admin.listen", "127.0.0.1:0")
+            .set("ingress.listen", "127.0.0.1:0")
             .set("guard.secrets", SECRET)
             .set("store.durability", "process")
     }
@@ -98,8 +99,8 @@ impl Setup {
             return Err(Ended { status, log: log.whole() });
         }
         let address = |label| address_in(&banner.now(), label);
-        let (guard, admin) = (address("  guard "), address("  admin "));
-        let server = Server { process, guard, admin, banner, log, setup: self.clone() };
+        let (guard, admin, apps) = (address("  guard "), address("  admin "), address("  apps "));
+        let server = Server { process, guard, admin, apps, banner, log, setup: self.clone() };
         let is_https = server.banner.now().contains("https://");
         let probed = if is_https { server.admin } else { server.guard };
         eventually("ready", || {
@@ -126,6 +127,8 @@ pub(crate) struct Server {
     process: Process,
     pub(crate) guard: SocketAddr,
     pub(crate) admin: SocketAddr,
+    /// Where apps are served without TLS.
+    pub(crate) apps: SocketAddr,
     banner: Text,
     log: Text,
     setup: Setup,

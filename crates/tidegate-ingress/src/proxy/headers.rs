@@ -1,0 +1,240 @@
+//! Headers on their way through: what belongs to one hop stays there, and what says who the client is comes from
+//! us.
+
+use std::net::IpAddr;
+
+use http::{
+    HeaderMap, HeaderName, HeaderValue,
+    header::{
+        CONNECTION, CONTENT_LENGTH, COOKIE, EXPECT, FORWARDED, HOST, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE,
+        TRAILER, TRANSFER_ENCODING, UPGRADE,
+    },
+};
+
+const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
+const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
+const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+const X_FORWARDED_PORT: HeaderName = HeaderName::from_static("x-forwarded-port");
+const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+const X_REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
+
+/// Says who the client is, by the word of some other proxy: of no meaning from anybody who is not trusted.
+const FOREIGN_ADDRESSES: [HeaderName; 5] = [
+    HeaderName::from_static("cf-connecting-ip"),
+    HeaderName::from_static("true-client-ip"),
+    HeaderName::from_static("x-client-ip"),
+    HeaderName::from_static("x-cluster-client-ip"),
+    HeaderName::from_static("fastly-client-ip"),
+];
+
+/// Would let a request pass as another method than the one the policies see.
+const METHOD_OVERRIDES: [HeaderName; 3] = [
+    HeaderName::from_static("x-http-method-override"),
+    HeaderName::from_static("x-http-method"),
+    HeaderName::from_static("x-method-override"),
+];
+
+/// What belongs to one hop whether `Connection` names it or not.
+const HOP_BY_HOP: [HeaderName; 9] = [
+    CONNECTION,
+    KEEP_ALIVE,
+    PROXY_CONNECTION,
+    PROXY_AUTHENTICATE,
+    PROXY_AUTHORIZATION,
+    TE,
+    TRAILER,
+    TRANSFER_ENCODING,
+    UPGRADE,
+];
+
+/// Who sent a request, for the app behind.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Origin {
+    /// The client's address, which may be the peer's.
+    pub(super) client: IpAddr,
+    /// Whether the peer's word counts.
+    pub(super) peer_is_trusted: bool,
+    /// Whether the client's connection is TLS.
+    pub(super) is_secure: bool,
+}
+
+/// Makes the headers of a request those of the next hop: first what belongs to the client's hop is removed, then
+/// ours are set, so that a client that names them in `Connection` can't have them removed.
+pub(super) fn for_app(headers: &mut HeaderMap, origin: Origin) {
+    remove_hop_by_hop(headers);
+    // The body is sent as it comes, so nobody waits for a word to go on.
+    headers.remove(EXPECT);
+    for name in METHOD_OVERRIDES {
+        headers.remove(name);
+    }
+    headers.remove(FORWARDED);
+    if !origin.peer_is_trusted {
+        for name in FOREIGN_ADDRESSES {
+            headers.remove(name);
+        }
+        headers.remove(X_FORWARDED_HOST);
+        headers.remove(X_FORWARDED_PORT);
+    }
+    if !origin.peer_is_trusted || !headers.contains_key(X_FORWARDED_PROTO) {
+        let scheme = if origin.is_secure { "https" } else { "http" };
+        headers.insert(X_FORWARDED_PROTO, HeaderValue::from_static(scheme));
+    }
+    // An address's text is always a header's value.
+    if let Ok(client) = HeaderValue::try_from(origin.client.to_string()) {
+        headers.insert(X_FORWARDED_FOR, client.clone());
+        headers.insert(X_REAL_IP, client);
+    }
+    join_cookies(headers);
+}
+
+/// Makes the headers of an answer those of the client's hop.
+pub(super) fn for_client(headers: &mut HeaderMap) {
+    remove_hop_by_hop(headers);
+}
+
+/// The protocol that the client asks to change to, if it does.
+pub(super) fn upgrade(headers: &HeaderMap) -> Option<HeaderValue> {
+    let asks = |value: &HeaderValue| tokens(value).any(|token| token.eq_ignore_ascii_case(b"upgrade"));
+    let protocol = headers.get(UPGRADE).filter(|_| headers.get_all(CONNECTION).iter().any(asks))?;
+    // HTTP/2 is never reached by an upgrade: no client of today asks for it, and its answer would be no tunnel.
+    (!tokens(protocol).any(|token| token.eq_ignore_ascii_case(b"h2c"))).then(|| protocol.clone())
+}
+
+/// Asks the next hop for, or grants the client, the change to `protocol`.
+pub(super) fn set_upgrade(headers: &mut HeaderMap, protocol: HeaderValue) {
+    headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+    headers.insert(UPGRADE, protocol);
+}
+
+fn remove_hop_by_hop(headers: &mut HeaderMap) {
+    if headers.contains_key(CONNECTION) {
+        let named: Vec<HeaderName> = headers
+            .get_all(CONNECTION)
+            .iter()
+            .flat_map(tokens)
+            .filter(|token| !is_usual(token))
+            .filter_map(|token| HeaderName::from_bytes(token).ok())
+            .collect();
+        for name in named {
+            // What frames and addresses the request is not the client's to remove.
+            if name != HOST && name != CONTENT_LENGTH {
+                headers.remove(name);
+            }
+        }
+    }
+    for name in HOP_BY_HOP {
+        headers.remove(name);
+    }
+}
+
+/// What most `Connection` headers hold, which is no header's name or removed anyway.
+fn is_usual(token: &[u8]) -> bool {
+    ["keep-alive", "close", "upgrade", "te"].iter().any(|usual| token.eq_ignore_ascii_case(usual.as_bytes()))
+}
+
+fn tokens(value: &HeaderValue) -> impl Iterator<Item = &[u8]> {
+    value.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii).filter(|token| !token.is_empty())
+}
+
+/// HTTP/2 lets a client send each cookie in a line of its own; HTTP/1.1 knows one line.
+fn join_cookies(headers: &mut HeaderMap) {
+    let mut lines = headers.get_all(COOKIE).iter();
+    if lines.next().is_none() || lines.next().is_none() {
+        return;
+    }
+    let lines: Vec<&[u8]> = headers.get_all(COOKIE).iter().map(HeaderValue::as_bytes).collect();
+    if let Ok(joined) = HeaderValue::from_bytes(&lines.join(&b"; "[..])) {
+        headers.insert(COOKIE, joined);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(lines: &[(&'static str, &'static str)]) -> HeaderMap {
+        lines
+            .iter()
+            .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)))
+            .collect()
+    }
+
+    fn sorted(headers: &HeaderMap) -> Vec<String> {
+        let line = |(name, value): (&HeaderName, &HeaderValue)| format!("{name}: {}", value.to_str().unwrap());
+        let mut lines: Vec<_> = headers.iter().map(line).collect();
+        lines.sort();
+        lines
+    }
+
+    const STRANGER: Origin =
+        Origin { client: IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 7)), peer_is_trusted: false, is_secure: true };
+
+    #[track_caller]
+    fn check(origin: Origin, lines: &[(&'static str, &'static str)], expected: &[&str]) {
+        let mut headers = map(lines);
+        for_app(&mut headers, origin);
+        assert_eq!(sorted(&headers), expected, "{lines:?}");
+    }
+
+    #[test]
+    fn a_client_decides_about_its_hop_only() {
+        let ours = ["x-forwarded-for: 192.0.2.7", "x-forwarded-proto: https", "x-real-ip: 192.0.2.7"];
+        for connection in [
+            "close, X-Forwarded-For, X-Real-IP, X-Forwarded-Proto",
+            "upgrade, x-forwarded-for",
+            "keep-alive, secret, Content-Length",
+        ] {
+            let sent = [("connection", connection), ("host", "a"), ("secret", "s"), ("te", "trailers")];
+            let mut headers = map(&sent);
+            for_app(&mut headers, STRANGER);
+            let kept = sorted(&headers);
+            assert!(ours.iter().all(|line| kept.iter().any(|kept| kept == line)), "{connection}: {kept:?}");
+            assert!(kept.contains(&"host: a".to_owned()), "{kept:?}");
+            assert_eq!(kept.contains(&"secret: s".to_owned()), !connection.contains("secret"));
+        }
+    }
+
+    #[test]
+    fn the_word_of_strangers_does_not_count() {
+        check(
+            STRANGER,
+            &[
+                ("x-forwarded-for", "203.0.113.1"),
+                ("x-real-ip", "203.0.113.1"),
+                ("cf-connecting-ip", "203.0.113.1"),
+                ("true-client-ip", "203.0.113.1"),
+                ("forwarded", "for=203.0.113.1"),
+                ("x-forwarded-host", "evil"),
+                ("x-forwarded-proto", "gopher"),
+                ("x-http-method-override", "POST"),
+            ],
+            &["x-forwarded-for: 192.0.2.7", "x-forwarded-proto: https", "x-real-ip: 192.0.2.7"],
+        );
+        check(
+            Origin { peer_is_trusted: true, is_secure: false, ..STRANGER },
+            &[("x-forwarded-for", "203.0.113.1, 192.0.2.7"), ("x-forwarded-proto", "https"), ("x-forwarded-host", "a")],
+            &[
+                "x-forwarded-for: 192.0.2.7",
+                "x-forwarded-host: a",
+                "x-forwarded-proto: https",
+                "x-real-ip: 192.0.2.7",
+            ],
+        );
+    }
+
+    #[test]
+    fn cookies_become_one_line() {
+        let mut headers = map(&[("cookie", "a=1"), ("cookie", "b=2")]);
+        join_cookies(&mut headers);
+        assert_eq!(sorted(&headers), ["cookie: a=1; b=2"]);
+    }
+
+    #[test]
+    fn an_upgrade_is_asked_for_by_both_headers() {
+        let ask = |connection, protocol| upgrade(&map(&[("connection", connection), ("upgrade", protocol)]));
+        assert!(ask("keep-alive, Upgrade", "websocket").is_some());
+        assert!(ask("keep-alive", "websocket").is_none());
+        assert!(ask("upgrade, http2-settings", "h2c").is_none());
+    }
+}

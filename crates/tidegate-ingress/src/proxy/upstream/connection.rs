@@ -1,0 +1,209 @@
+//! One connection to a server, driven by whoever awaits its answer.
+//!
+//! The HTTP library would have the connection run in a task of its own, which is woken for the request and wakes
+//! the asking task for the answer and for every piece of it. Here the task that asks drives the connection
+//! itself: no other task is woken, and what it awaits inside the library needs no waker.
+
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
+use hyper::{
+    body::{Body, Frame, Incoming, SizeHint},
+    client::conn::http1,
+};
+use hyper_util::rt::TokioIo;
+use tokio::{
+    net::TcpStream,
+    time::{Instant, Sleep, sleep},
+};
+
+use super::{super::body::RequestBody, Failure, Limits, Upstream};
+
+/// A connection to a server.
+#[derive(Debug)]
+pub(in crate::proxy) struct Connection {
+    sender: http1::SendRequest<RequestBody>,
+    driver: http1::Connection<TokioIo<TcpStream>, RequestBody>,
+    /// The driver must not be polled any more.
+    ended: bool,
+    used_at: Instant,
+}
+
+/// A server's stream once it speaks another protocol, and what of it was read already.
+#[derive(Debug)]
+pub(in crate::proxy) struct Tunnelled {
+    pub(in crate::proxy) stream: TcpStream,
+    pub(in crate::proxy) read: Bytes,
+}
+
+impl Connection {
+    pub(super) async fn new(stream: TcpStream, limits: &Limits) -> hyper::Result<Self> {
+        let (sender, driver) = http1::Builder::new()
+            .max_buf_size(limits.head_bytes_max.max(MIN_BUFFER_BYTES))
+            .max_headers(limits.headers_max)
+            .handshake(TokioIo::new(stream))
+            .await?;
+        Ok(Self { sender, driver, ended: false, used_at: Instant::now() })
+    }
+
+    pub(super) const fn used_at(&self) -> Instant {
+        self.used_at
+    }
+
+    /// Whether a kept connection can take a request: the server has not closed it, and is not about to.
+    pub(super) fn still_stands(&mut self, idle: Duration) -> bool {
+        self.used_at + idle > Instant::now() && self.is_ready()
+    }
+
+    /// Sends a request and awaits the head of its answer. After a 101 the connection [becomes a
+    /// tunnel](Self::into_tunnel).
+    pub(in crate::proxy) async fn send(&mut self, request: Request<RequestBody>) -> Result<Response<Incoming>, Failure> {
+        let sent = self.sender.try_send_request(request);
+        tokio::pin!(sent);
+        let answered = std::future::poll_fn(|cx| {
+            let mut unwoken = Context::from_waker(Waker::noop());
+            self.drive(cx);
+            match sent.as_mut().poll(&mut unwoken) {
+                Poll::Ready(answered) => Poll::Ready(Some(answered)),
+                Poll::Pending if self.ended => Poll::Ready(None),
+                Poll::Pending => Poll::Pending,
+            }
+        })
+        .await;
+        let response = match answered {
+            Some(Ok(response)) => response,
+            Some(Err(mut error)) => {
+                return Err(match error.take_message() {
+                    Some(request) => Failure::Unsent(Box::new(request)),
+                    None => Failure::Broken,
+                });
+            }
+            None => return Err(Failure::Broken),
+        };
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            // The connection is done with HTTP once it has handed over what it has read.
+            std::future::poll_fn(|cx| {
+                self.drive(cx);
+                if self.ended { Poll::Ready(()) } else { Poll::Pending }
+            })
+            .await;
+        }
+        Ok(response)
+    }
+
+    /// The stream of a server that has changed the protocol.
+    pub(in crate::proxy) fn into_tunnel(self) -> Tunnelled {
+        let parts = self.driver.into_parts();
+        Tunnelled { stream: parts.io.into_inner(), read: parts.read_buf }
+    }
+
+    fn drive(&mut self, cx: &mut Context<'_>) {
+        if !self.ended {
+            // An error shows where the answer or its body is awaited.
+            self.ended = self.driver.poll_without_shutdown(cx).is_ready();
+        }
+    }
+
+    /// Whether the next request may be sent, as far as what has come tells.
+    fn is_ready(&mut self) -> bool {
+        self.drive(&mut Context::from_waker(Waker::noop()));
+        !self.ended && self.sender.is_ready()
+    }
+}
+
+/// The HTTP library takes no smaller buffer.
+const MIN_BUFFER_BYTES: usize = 8192;
+
+/// The body of a server's answer. At its end the connection is kept for the next request.
+#[derive(Debug)]
+pub(in crate::proxy) struct UpstreamBody {
+    body: Incoming,
+    connection: Option<Box<Connection>>,
+    upstream: Arc<Upstream>,
+    worker: usize,
+    idle_max: usize,
+    /// How long the server may send nothing.
+    patience: Duration,
+    silence: Option<Pin<Box<Sleep>>>,
+}
+
+impl UpstreamBody {
+    pub(in crate::proxy) fn new(
+        body: Incoming,
+        connection: Box<Connection>,
+        upstream: Arc<Upstream>,
+        worker: usize,
+        idle_max: usize,
+        patience: Duration,
+    ) -> Self {
+        Self { body, connection: Some(connection), upstream, worker, idle_max, patience, silence: None }
+    }
+
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
+        let mut unwoken = Context::from_waker(Waker::noop());
+        // What has come already, then what the connection brings now.
+        for driven in [false, true] {
+            if driven && let Some(connection) = &mut self.connection {
+                connection.drive(cx);
+            }
+            if let Poll::Ready(piece) = Pin::new(&mut self.body).poll_frame(&mut unwoken) {
+                return Poll::Ready(piece.map(|piece| piece.map_err(|_| Cut)));
+            }
+        }
+        match &self.connection {
+            Some(connection) if !connection.ended => Poll::Pending,
+            _ => Poll::Ready(Some(Err(Cut))),
+        }
+    }
+
+    fn poll_silence(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
+        let patience = self.patience;
+        let silence = self.silence.get_or_insert_with(|| Box::pin(sleep(patience)));
+        silence.as_mut().poll(cx).map(|()| Some(Err(Cut)))
+    }
+}
+
+impl Body for UpstreamBody {
+    type Data = Bytes;
+    type Error = Cut;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
+        match self.poll_piece(cx) {
+            Poll::Ready(piece) => {
+                self.silence = None;
+                Poll::Ready(piece)
+            }
+            Poll::Pending => self.poll_silence(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Drop for UpstreamBody {
+    fn drop(&mut self) {
+        if let Some(mut connection) = self.connection.take()
+            && connection.is_ready()
+        {
+            connection.used_at = Instant::now();
+            self.upstream.keep(connection, self.worker, self.idle_max);
+        }
+    }
+}
+
+/// The server's answer ended before its end.
+#[derive(Debug, thiserror::Error)]
+#[error("the server's answer ended before its end")]
+pub(in crate::proxy) struct Cut;
