@@ -1,6 +1,7 @@
 use alloc::{
     format,
     string::{String, ToString},
+    vec,
     vec::Vec,
 };
 
@@ -134,6 +135,13 @@ fn what_is_no_document_is_refused() {
     let padded = |bytes: usize| format!("{{}}{}", " ".repeat(bytes - 2));
     assert!(Policy::parse(padded(DOCUMENT_BYTES_MAX).as_bytes()).is_ok());
     assert!(Policy::parse(padded(DOCUMENT_BYTES_MAX + 1).as_bytes()).is_err());
+    // A document that fits, but not with its defaults.
+    let agents = |bytes: usize| {
+        format!(r#"{{"deny_user_agents":["{}"]}}"#, vec!["a".repeat(253); bytes / 256].join("\",\""))
+    };
+    assert!(agents(DOCUMENT_BYTES_MAX - 60).len() <= DOCUMENT_BYTES_MAX);
+    assert!(Policy::parse(agents(DOCUMENT_BYTES_MAX - 60).as_bytes()).is_err());
+    assert!(Policy::parse(agents(DOCUMENT_BYTES_MAX - 512).as_bytes()).is_ok());
 }
 
 #[test]

@@ -101,7 +101,7 @@ async fn instances_share_policies() {
 async fn large_documents_are_kept_in_pieces() {
     let site = Site::new().await;
     let entry =
-        |n: usize| json!({"cidr": format!("10.{}.{}.0/24", n / 256, n % 256), "note": "n".repeat(20)});
+        |n: usize| json!({"cidr": format!("10.{}.{}.0/24", n / 256, n % 256), "note": "n".repeat(30)});
     let large = json!({"deny_cidrs": (0..900).map(entry).collect::<Vec<_>>()}).to_string();
     assert!(large.len() > 50_000);
     site.put(&large).await;
