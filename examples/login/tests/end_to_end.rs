@@ -1,5 +1,7 @@
 //! The example as it is started, driven over HTTP on each store.
 
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking and says why")]
+
 use std::{
     fmt,
     io::{BufRead, BufReader, Read, Write},
