@@ -15,6 +15,8 @@ mod layer;
 mod limits;
 mod memory;
 mod observer;
+#[cfg(feature = "redis")]
+pub mod redis;
 mod refusal;
 mod selection;
 mod timestamp;

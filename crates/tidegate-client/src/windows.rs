@@ -70,6 +70,12 @@ impl Windows {
         Ok(Self(rules))
     }
 
+    /// Each limit and its period in ms.
+    #[cfg(feature = "redis")]
+    pub(crate) fn plain(&self) -> Vec<(u64, u64)> {
+        self.0.iter().map(|rule| (rule.limit, rule.period_ms)).collect()
+    }
+
     /// As the protocol has them.
     pub(crate) fn hashed(&self, client: &GuardClient) -> Vec<Window> {
         let hashed = |rule: &Rule| Window {
