@@ -21,11 +21,17 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct GuardClient {
     transport: Transport,
-    pepper: Pepper,
-    /// Hashes source, networks and principal; the other one does where there is none.
-    fairness_pepper: Option<Pepper>,
+    peppers: Arc<Peppers>,
     timeout: Duration,
     under_way: Arc<Semaphore>,
+}
+
+#[derive(Debug, Clone)]
+struct Peppers {
+    /// Hashes partitions and keys.
+    storage: Pepper,
+    /// Hashes source, networks and principal.
+    fairness: Pepper,
 }
 
 #[derive(Debug, Clone)]
@@ -76,7 +82,8 @@ impl GuardClient {
     /// share one allowance, and rotating the other pepper resets no quota.
     #[must_use]
     pub fn with_fairness_pepper(self, pepper: &Secret) -> Self {
-        Self { fairness_pepper: Some(Pepper::new(pepper)), ..self }
+        let peppers = Peppers { fairness: Pepper::new(pepper), ..(*self.peppers).clone() };
+        Self { peppers: Arc::new(peppers), ..self }
     }
 
     /// A view for one request, whose calls are charged to these identities: the source in its canonical form
@@ -94,15 +101,14 @@ impl GuardClient {
     }
 
     pub(crate) fn view(&self, caller: Caller<'_>, networks: Networks) -> GuardView {
-        let pepper = self.fairness_pepper.as_ref().unwrap_or(&self.pepper);
-        GuardView::new(self.clone(), caller.fairness(pepper, networks))
+        GuardView::new(self.clone(), caller.fairness(&self.peppers.fairness, networks))
     }
 
     /// What stands for `value` on the server, as a partition or a key. Identities are hashed by
     /// [`Self::with_fairness`].
     #[must_use]
     pub fn digest(&self, purpose: Purpose, value: &str) -> Digest {
-        identity::digest(&self.pepper, purpose, value)
+        identity::digest(&self.peppers.storage, purpose, value)
     }
 
     /// How long a call may take.
@@ -150,10 +156,10 @@ impl GuardClient {
     }
 
     fn over(transport: Transport, pepper: &Secret) -> Self {
+        let storage = Pepper::new(pepper);
         Self {
             transport,
-            pepper: Pepper::new(pepper),
-            fairness_pepper: None,
+            peppers: Arc::new(Peppers { fairness: storage.clone(), storage }),
             timeout: TIMEOUT_DEFAULT,
             under_way: Arc::new(Semaphore::new(CALLS_MAX)),
         }

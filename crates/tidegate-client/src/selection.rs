@@ -30,8 +30,8 @@ pub enum Family {
 #[derive(Clone)]
 pub struct Selection {
     assigned: BTreeSet<Family>,
+    /// Where assigned families go.
     guard: Backend,
-    is_all_legacy: bool,
     replay_legacy_until: Option<String>,
 }
 
@@ -102,8 +102,7 @@ impl Selection {
         if let (Backend::Off(cause @ Cause::Configuration(_)), false) = (&guard, assigned.is_empty()) {
             error!(%cause, "the guard store is off for all assigned families");
         }
-        let is_all_legacy = backend.as_deref() == Some("legacy");
-        Self { assigned, guard, is_all_legacy, replay_legacy_until: variable("REPLAY_LEGACY_UNTIL") }
+        Self { assigned, guard, replay_legacy_until: variable("REPLAY_LEGACY_UNTIL") }
     }
 
     /// These families go to this client, however it reaches the guard store.
@@ -112,7 +111,6 @@ impl Selection {
         Self {
             assigned: assigned.into_iter().collect(),
             guard: Backend::Guard(client),
-            is_all_legacy: false,
             replay_legacy_until: None,
         }
     }
@@ -120,10 +118,7 @@ impl Selection {
     /// Where the calls of `family` go.
     #[must_use]
     pub fn backend(&self, family: Family) -> Backend {
-        if self.is_all_legacy || !self.assigned.contains(&family) {
-            return Backend::Legacy;
-        }
-        self.guard.clone()
+        if self.assigned.contains(&family) { self.guard.clone() } else { Backend::Legacy }
     }
 
     /// Until when the replay fence also reads the legacy store, as it was configured.
@@ -137,7 +132,6 @@ impl fmt::Debug for Selection {
         f.debug_struct("Selection")
             .field("assigned", &self.assigned)
             .field("guard", &self.guard)
-            .field("is_all_legacy", &self.is_all_legacy)
             .finish_non_exhaustive()
     }
 }

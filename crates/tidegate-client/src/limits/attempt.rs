@@ -57,13 +57,15 @@ pub struct Attempt {
 enum Reserved {
     /// Nothing to give back: nobody decided, or a refusal was only observed.
     Nothing,
-    InStore {
-        view: GuardView,
-        family: tidegate_protocol::name::Family,
-        partition: Digest,
-        receipt: ReceiptId,
-    },
+    InStore(Box<Reservation>),
     OnLegacyPath(LegacyRefund),
+}
+
+/// Where a reservation is, and as whom it was made.
+struct Reservation {
+    view: GuardView,
+    partition: Digest,
+    receipt: ReceiptId,
 }
 
 /// What the legacy path of an [`AttemptLimiter`] is asked.
@@ -193,8 +195,8 @@ impl AttemptLimiter {
         let response = view.run(&request).await?;
         match ran(&response, 0)?.results.first() {
             Some(CommandResult::Reserved { receipt: Some(receipt), .. }) => {
-                let (family, receipt) = (self.core.family.name(), *receipt);
-                Ok(Answer::Reserved(Reserved::InStore { view, family, partition, receipt }))
+                let reservation = Reservation { view, partition, receipt: *receipt };
+                Ok(Answer::Reserved(Reserved::InStore(Box::new(reservation))))
             }
             Some(CommandResult::NotReserved { retry_after_ms, budgets, .. }) => {
                 let longest_ms = budgets.iter().map(|budget| budget.reset_ms).max();
@@ -222,9 +224,10 @@ impl Attempt {
         match self.reserved {
             Reserved::Nothing => Ok(false),
             Reserved::OnLegacyPath(refund) => Ok(refund.await),
-            Reserved::InStore { view, family, partition, receipt } => {
-                let request =
-                    Request::new(operation_id()?, family).step(partition, [Command::refund(receipt)]);
+            Reserved::InStore(reservation) => {
+                let Reservation { view, partition, receipt } = *reservation;
+                let request = Request::new(operation_id()?, Family::Password.name())
+                    .step(partition, [Command::refund(receipt)]);
                 let response = view.run(&request).await?;
                 match ran(&response, 0)?.results.first() {
                     Some(CommandResult::Refund { refunded, .. }) => Ok(*refunded),

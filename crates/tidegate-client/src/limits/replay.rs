@@ -206,6 +206,10 @@ impl ReplayFence {
         if token.ends_at_ms <= now_ms {
             return plain(RefusalCode::TokenExpired, DecidedBy::Instance);
         }
+        if token.ends_at_ms - now_ms > bounds::TTL_MS_MAX {
+            let message = "a token must end within 120 days: its fence can't live longer";
+            return Decision::closed(&Cause::BadRequest(message.into()).into());
+        }
         if let Err(refusal) = self.pre_limit(caller, token.principal, now_ms) {
             return Decision::refused(refusal, DecidedBy::Instance);
         }
@@ -247,14 +251,10 @@ impl ReplayFence {
         caller: Caller<'_>,
         now_ms: u64,
     ) -> Result<Claimed, GuardUnavailable> {
-        let left_ms = token.ends_at_ms.saturating_sub(now_ms);
-        if left_ms > bounds::TTL_MS_MAX {
-            let message = "a token must end within 120 days: its fence can't live longer";
-            return Err(Cause::BadRequest(message.into()).into());
-        }
         if self.read_through.knows(client, token.id, now_ms).await? {
             return Ok(Claimed::InLegacyStore);
         }
+        let left_ms = token.ends_at_ms.saturating_sub(now_ms);
         let life_ms = left_ms.saturating_add(MARGIN_MS).min(bounds::TTL_MS_MAX);
         let claim = Command::claim(client.digest(Purpose::Key, "use"), now_ms.to_string(), life_ms);
         let partition = self.core.partition(client, &[token.id]);

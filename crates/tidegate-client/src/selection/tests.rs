@@ -59,7 +59,8 @@ fn an_assigned_family_that_is_misconfigured_in_any_way_is_off() {
 
 #[test]
 fn where_families_go() {
-    let table: [(&[(&str, &str)], &str, &str); 7] = [
+    type Changes<'a> = &'a [(&'a str, &'a str)];
+    let table: [(Changes<'_>, &str, &str); 7] = [
         (&[], "guard", "legacy"),
         (&[("FAMILIES", "")], "legacy", "legacy"),
         (&[("FAMILIES", "Replay")], "legacy", "legacy"),

@@ -17,13 +17,14 @@ impl Each {
         let nothing = vec![WindowLimit::fixed(0, MINUTE)];
         let limits = BulkReadLimits { source: nothing.clone(), ..BulkReadLimits::default() };
         let fence = ReplayFence::new(selection, "refresh").unwrap().with_grace(Duration::ZERO);
+        let (route, bulk) =
+            (RouteLimiter::new(selection, "api", nothing), BulkReadGuard::new(selection, "export", limits));
+        let attempts = AttemptLimiter::new(selection, "login", budget, budget).unwrap();
         Self {
-            route: RouteLimiter::new(selection, "api", nothing).unwrap().with_observer(bench.observer()),
-            bulk: BulkReadGuard::new(selection, "export", limits).unwrap().with_observer(bench.observer()),
+            route: route.unwrap().with_clock(bench.clock()).with_observer(bench.observer()),
+            bulk: bulk.unwrap().with_clock(bench.clock()).with_observer(bench.observer()),
             fence: fence.with_clock(bench.clock()).with_observer(bench.observer()),
-            attempts: AttemptLimiter::new(selection, "login", budget, budget)
-                .unwrap()
-                .with_observer(bench.observer()),
+            attempts: attempts.with_clock(bench.clock()).with_observer(bench.observer()),
         }
     }
 
