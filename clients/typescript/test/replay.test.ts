@@ -147,6 +147,18 @@ test("a cut-over reads the legacy store until its deadline", async (t) => {
   assert.equal(await claim(new ReplayFence({ ...common, guard }), "new-5"), "first");
 });
 
+test("a cut-over while the store is away: one line in the log, not one for each call", async (t) => {
+  const server = await startServer(t);
+  await server.control("stop", {});
+  const lines: string[] = [];
+  const log = { warn: (line: string) => lines.push(line), info: (line: string) => lines.push(line) };
+  const cutover = { legacyUntil: new Date(Date.now() + DAY).toISOString(), legacyReader: () => false };
+  const guard = selected(environment(server.url), "replay");
+  const fence = new ReplayFence({ ...common, ...cutover, guard, log });
+  for (let call = 0; call < 3; call++) assert.equal(await claim(fence), "unavailable 30");
+  assert.equal(lines.length, 1, lines.join("\n"));
+});
+
 test("observe passes as a first use; not assigned, all pass", async (t) => {
   const guard = await healthy(t, "replay");
   const { hooks, decisions } = recorder();

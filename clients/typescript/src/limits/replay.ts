@@ -78,13 +78,12 @@ export class ReplayFence {
     if (await this.#isTooOften(ask)) {
       return { verdict: new Refusal("rate_limited", PRE_LIMIT_WAIT_MS), from: "instance" };
     }
-    if (cutover !== undefined) {
-      const isKnown = await this.#limit.store(() => within(guard.timeoutMs, () => cutover(ask.token)));
-      if (isKnown instanceof GuardUnavailable) return closed(isKnown);
-      if (isKnown) return this.#replay(key, leftMs, "legacy");
-    }
-    const firstUseMs = await this.#limit.store(() => claim(guard, this.#options.scope, ask, nowMs));
+    const firstUseMs = await this.#limit.store(async () => {
+      const isKnown = cutover && (await within(guard.timeoutMs, () => cutover(ask.token)));
+      return isKnown ? LONG_AGO : claim(guard, this.#options.scope, ask, nowMs);
+    });
     if (firstUseMs instanceof GuardUnavailable) return closed(firstUseMs);
+    if (firstUseMs === LONG_AGO) return this.#replay(key, leftMs, "legacy");
     if (firstUseMs === undefined) return { verdict: FIRST, from: "store" };
     const { graceMs = GRACE_MS_DEFAULT } = this.#options;
     const isWithinGrace = Math.abs(this.#limit.clock() - firstUseMs) <= graceMs;
@@ -150,6 +149,8 @@ type Used = Exclude<ReplayVerdict, Refused>;
 type LegacyReader = NonNullable<ReplayFenceOptions["legacyReader"]>;
 
 const FIRST: Used = Object.freeze({ allowed: true, use: "first" });
+/** When the legacy store has a token, it does not tell when it was used. */
+const LONG_AGO = "long ago";
 const GRACE_MS_DEFAULT = 10_000;
 const PRE_LIMIT_MS = 60_000;
 /** Whatever is left of the minute: who is told less comes again at once. */
