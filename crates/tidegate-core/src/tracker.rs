@@ -4,6 +4,7 @@
 //! spent in the present window and how many leases are held. The row goes when the window ends and no lease is
 //! left. Whoever calls hands in the number of the window, and holds the lock.
 
+mod places;
 mod row;
 mod table;
 

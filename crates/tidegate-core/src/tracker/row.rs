@@ -86,6 +86,9 @@ impl Share {
 }
 
 impl Row {
+    pub(super) const UNUSED: Self =
+        Self { spent: Share { all: 0, optional: 0 }, active: Share { all: 0, optional: 0 } };
+
     /// Why one more piece of such work doesn't fit; `None` if it does.
     #[must_use]
     pub const fn refusal(&self, limit: &Limit, work: Work) -> Option<Cause> {

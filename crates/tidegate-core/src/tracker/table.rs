@@ -1,8 +1,6 @@
 //! The rows of many keys.
 
-use hashbrown::HashTable;
-
-use super::{Cause, Limit, Row, Work};
+use super::{Cause, Limit, Row, Work, places::Places};
 
 /// A key: the 64-bit hash, under a secret seed, of a dimension and an identity in it.
 ///
@@ -14,16 +12,9 @@ pub struct Key(pub u64);
 /// The rows of the keys of one window and of all leases.
 #[derive(Debug, Default)]
 pub struct Table {
-    rows: HashTable<Entry>,
+    rows: Places,
     window: u64,
     active_rows: usize,
-}
-
-/// 24 bytes, so that a million of them at the worst load of the table stay under 64 bytes each.
-#[derive(Debug, Clone, Copy)]
-struct Entry {
-    key: Key,
-    row: Row,
 }
 
 impl Table {
@@ -38,18 +29,15 @@ impl Table {
         if self.active_rows == 0 {
             self.rows.clear();
         } else {
-            self.rows.retain(|entry| {
-                entry.row.clear_window();
-                entry.row.is_active()
-            });
+            self.rows.update(Row::clear_window);
         }
         before - self.rows.len()
     }
 
-    /// The key's counts; nothing is counted for a key without a row.
+    /// The key's counts; `None` if nothing is counted for it.
     #[must_use]
     pub fn row(&self, key: Key) -> Option<Row> {
-        self.rows.find(key.0, |entry| entry.key == key).map(|entry| entry.row)
+        self.rows.get(key).copied()
     }
 
     /// Why one more piece of such work doesn't fit, and whether it would need a new row.
@@ -61,50 +49,45 @@ impl Table {
 
     /// Spends one of the key's budget, and holds a lease if the work is `leased`.
     pub fn charge(&mut self, key: Key, work: Work, leased: bool) {
-        // Not by the table's own entry, which makes room for a new key even if the key is there.
-        if let Some(entry) = self.rows.find_mut(key.0, |entry| entry.key == key) {
-            self.active_rows += usize::from(leased && !entry.row.is_active());
-            entry.row.charge(work, leased);
+        if let Some(row) = self.rows.get_mut(key) {
+            self.active_rows += usize::from(leased && !row.is_active());
+            row.charge(work, leased);
             return;
         }
         let mut row = Row::default();
         row.charge(work, leased);
         self.active_rows += usize::from(leased);
-        self.rows.insert_unique(key.0, Entry { key, row }, |entry| entry.key.0);
+        self.rows.insert(key, row);
     }
 
     /// Ends one lease of the key. Answers whether its row went, since it counted nothing else.
     pub fn release(&mut self, key: Key, work: Work) -> bool {
-        let Ok(mut found) = self.rows.find_entry(key.0, |entry| entry.key == key) else {
-            return false;
-        };
-        let row = &mut found.get_mut().row;
-        let was_active = row.is_active();
-        row.release(work);
-        self.active_rows -= usize::from(was_active && !row.is_active());
-        let goes = row.is_unused();
-        if goes {
-            found.remove();
-        }
-        goes
+        let mut ended = false;
+        let is_gone = self.rows.change(key, |row| {
+            let was_active = row.is_active();
+            row.release(work);
+            ended = was_active && !row.is_active();
+        });
+        self.active_rows -= usize::from(ended);
+        is_gone
     }
 
     /// How many keys have a row.
     #[must_use]
-    pub fn len(&self) -> usize {
+    pub const fn len(&self) -> usize {
         self.rows.len()
     }
 
     /// Whether no key has a row.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
+    pub const fn is_empty(&self) -> bool {
+        self.rows.len() == 0
     }
 
     /// Bytes that the rows take up, free places included.
     #[must_use]
-    pub fn bytes(&self) -> usize {
-        self.rows.allocation_size()
+    pub const fn bytes(&self) -> usize {
+        self.rows.bytes()
     }
 }
 

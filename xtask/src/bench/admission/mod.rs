@@ -67,7 +67,7 @@ fn costs_text(settings: &Settings, costs: &[costs::Case]) -> String {
     for case in costs {
         let (ours, theirs) = (median(case.ours_ns.iter().copied()), median(case.governor_ns.iter().copied()));
         table.row([
-            case.name.to_owned(),
+            case.name.clone(),
             grouped(ours),
             grouped(theirs),
             format!("{:.2}", ours / theirs),
@@ -76,10 +76,9 @@ fn costs_text(settings: &Settings, costs: &[costs::Case]) -> String {
         ]);
     }
     format!(
-        "{} tracked keys, chosen at random; one thread. A request is admitted by both stages, in six dimensions, \
+        "Keys chosen at random; one thread; ns of CPU. A request is admitted by both stages, in six dimensions, \
          and its leases end; a datagram is admitted by both, in six. Beside it, six checks of one keyed limiter \
          of the `governor` crate with as many keys, in turn. {} rounds of {} decisions; medians.\n\n{}",
-        grouped(settings.keys as f64),
         settings.rounds,
         grouped(settings.decisions as f64),
         table.into_text()
@@ -99,7 +98,7 @@ fn floods_text(settings: &Settings, floods: &[flood::Case]) -> String {
     for case in floods {
         let middle = |figure: fn(&flood::Turn) -> f64| median(case.turns.iter().map(figure));
         table.row([
-            if case.flooded { "full speed" } else { "none" }.to_owned(),
+            case.flood.name().to_owned(),
             grouped(middle(|turn| turn.latency.quantile_us(0.5))),
             grouped(middle(|turn| turn.latency.quantile_us(0.99))),
             grouped(middle(|turn| turn.latency.count() as f64 / turn.seconds)),
@@ -110,9 +109,11 @@ fn floods_text(settings: &Settings, floods: &[flood::Case]) -> String {
     }
     let p99 = |case: &flood::Case| median(case.turns.iter().map(|turn| turn.latency.quantile_us(0.99)));
     format!(
-        "An axum server and a UDP gate in one process, each on a thread; one thread sends datagrams as fast as \
-         the loopback takes them, another {} requests a second on {} connections, timed from when each was due. \
-         {} rounds of {} s; medians. The p99 with the flood is {:.2} times that without.\n\n{}",
+        "An axum server and a UDP gate in one process, each on a thread. One thread sends datagrams as fast as the \
+         loopback takes them, to the gate or to a socket that nobody reads, and gives way to the service (nice \
+         19), as it would on a machine of its own. Another sends {} requests a second on {} connections, timed \
+         from when each was due. {} rounds of {} s; medians. The p99 with the flood is {:.2} times that \
+         without.\n\n{}",
         grouped(f64::from(settings.requests_per_second)),
         flood::CONNECTIONS,
         settings.rounds,
