@@ -10,7 +10,11 @@ use tidegate_ingress::{
 use tidegate_listen::{CertificateFiles, CertifiedNames, Connections, Shutdown, Workers, told};
 use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 
-use super::{ServeError, listen, store::OpenStore};
+use super::{
+    ServeError,
+    handover::{Offer, Sockets},
+    store::OpenStore,
+};
 use crate::config::{Configuration, Forwarded};
 
 /// Listeners that are bound, but serve nothing yet.
@@ -37,22 +41,33 @@ pub(super) struct Surroundings<'a> {
     pub(super) listeners: &'a mut JoinSet<()>,
 }
 
+const LISTEN: &str = "ingress.listen";
+const TLS_LISTEN: &str = "ingress.tls_listen";
 /// How often certificate files are looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 
 impl Bound {
-    pub(super) async fn bind(configuration: &Configuration) -> Result<Self, ServeError> {
+    /// Binds the configured addresses, or takes the sockets that listen there already.
+    pub(super) async fn bind(configuration: &Configuration, sockets: &mut Sockets) -> Result<Self, ServeError> {
         let ingress = &configuration.ingress;
-        let plain = listen("ingress.listen", ingress.listen).await?;
+        let plain = sockets.listen(LISTEN, ingress.listen).await?;
         let tls = match ingress.tls_listen {
             Some(address) => {
                 let names = CertifiedNames::read(certificate_files(configuration))
-                    .map_err(|cause| ServeError::Tls { key: "ingress.tls_listen", cause })?;
-                Some((listen("ingress.tls_listen", address).await?, names))
+                    .map_err(|cause| ServeError::Tls { key: TLS_LISTEN, cause })?;
+                Some((sockets.listen(TLS_LISTEN, address).await?, names))
             }
             None => None,
         };
         Ok(Self { plain, tls })
+    }
+
+    /// Offers them to a process that takes over.
+    pub(super) fn offer(&self, offer: &mut Offer) {
+        offer.add(LISTEN, &self.plain);
+        if let Some((listener, _)) = &self.tls {
+            offer.add(TLS_LISTEN, listener);
+        }
     }
 }
 
