@@ -31,7 +31,7 @@ use super::ServeError;
 #[derive(Debug, Default)]
 pub(super) struct Sockets(Vec<(String, std::net::TcpListener)>);
 
-/// The listeners of a process: three, and a fourth with TLS.
+/// The listeners of a process: three to five.
 const SOCKETS_MAX: usize = 8;
 /// A key for each of them.
 const TEXT_BYTES_MAX: usize = 512;
