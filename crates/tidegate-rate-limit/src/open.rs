@@ -55,6 +55,18 @@ pub enum OpenError {
     },
 }
 
+impl OpenError {
+    /// Whether another process has it open.
+    #[must_use]
+    pub const fn is_in_use(&self) -> bool {
+        match self {
+            #[cfg(feature = "embedded")]
+            Self::Embedded(embedded::OpenError::InUse { .. }) => true,
+            _ => false,
+        }
+    }
+}
+
 /// An open store, whichever it is. Clones are handles on the same one.
 #[derive(Clone)]
 pub struct OpenStore {

@@ -16,6 +16,9 @@ use crate::defense::{AppId, Defense};
 mod forward;
 mod grpc;
 pub mod messages;
+mod serve;
+
+pub use serve::{ListenerOptions, serve};
 
 /// Answers proxies; clones are handles of the same one.
 #[derive(Clone)]

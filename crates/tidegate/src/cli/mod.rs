@@ -81,7 +81,12 @@ pub enum LogFormatName {
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Run the reverse proxy, the guard store and the dashboard
-    Serve,
+    Serve {
+        /// Take the listening sockets of the process that serves from the same data directory, which then answers
+        /// what it has accepted and ends: a restart that refuses nobody
+        #[arg(long)]
+        take_over: bool,
+    },
     /// Name every fault of the configuration; exits with 0 only where there is none
     Check,
     /// Print the effective configuration, secrets redacted, and where each value comes from

@@ -57,7 +57,7 @@ fn a_restart_that_takes_over_drops_no_request() {
         })
         .collect();
     eventually("clients are served", || (backend.whole().len() > 100).then_some(()));
-    let new = old.setup().clone().set("ingress.listen", address.to_string()).take_over();
+    let new = old.setup().take_over();
     let mut old = old;
     assert_eq!(old.wait().status.code(), Some(0));
     for client in clients {
