@@ -55,8 +55,6 @@ pub(crate) const REDIS: Tool = Tool {
     package: "redis-server",
     needed_for: "the tests of the store on Redis, and the comparison with it",
 };
-pub(crate) const NGINX: Tool =
-    Tool { programs: &["nginx"], package: "nginx-light", needed_for: "the tests of forward-auth" };
 pub(crate) const IP: Tool =
     Tool { programs: &["ip"], package: "iproute2", needed_for: "the tests in network namespaces" };
 /// The package brings Node.js with it.

@@ -13,7 +13,6 @@ pub use tidegate_rate_limit::OpenError as StoreError;
 
 use std::{
     io,
-    net::SocketAddr,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -207,6 +206,7 @@ impl Instance {
             })
             .map_err(ServeError::Tokens)?,
         );
+        let secrets_directory = secrets.is_some().then(|| configuration.store.path.clone());
         let code = if first_start { admin.first_code() } else { None };
 
         let mut instance = Self {
