@@ -6,7 +6,10 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use tidegate_store::{Backend, Change, DriverOptions, Key, NewState, testing::check_all};
+use tidegate_store::{
+    Backend, Change, DriverOptions, Key, NewState,
+    testing::{check_all, check_processes, place_of_child, take_part},
+};
 use tidegate_store_sql::{MySqlBackend, MySqlOptions, OpenError};
 use tidegate_test_servers::MariaDb;
 
@@ -16,6 +19,8 @@ use crate::{
     shared, watching,
 };
 
+/// Before the place of a store that does without locks.
+const UNLOCKED: &str = "unlocked, ";
 const DEADLINE: Duration = Duration::from_secs(2);
 
 /// The server of all tests that do it no harm; it ends with the last of them.
@@ -79,6 +84,29 @@ async fn the_contract_of_a_limit_store_is_kept() {
     let _kept = server();
     let report = report.await.unwrap_or_else(|violations| panic!("{violations}"));
     assert_eq!(report.not_shown, []);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_processes_keep_the_contract() {
+    let server = server();
+    let url = server.fresh_database().expect("a database can be made");
+    MySqlBackend::migrate(&MySqlOptions::at(url.clone())).await.expect("the tables can be made");
+    check_processes("mysql::one_of_two_processes", &url).unwrap_or_else(|broken| panic!("{broken}"));
+    let broken = check_processes("mysql::one_of_two_processes", &format!("{UNLOCKED}{url}"));
+    assert!(broken.is_err(), "nothing was broken without locks");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_of_two_processes() {
+    let Some(place) = place_of_child() else { return };
+    let url = place.trim_start_matches(UNLOCKED);
+    let backend = open(MySqlOptions { deadline: DEADLINE, ..MySqlOptions::at(url) }).await;
+    let taken = if url == place {
+        take_part(Arc::new(drive(backend, DEADLINE))).await
+    } else {
+        take_part(Arc::new(drive(shared::Unlocked(backend), DEADLINE))).await
+    };
+    taken.expect("the store answers");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
