@@ -198,9 +198,10 @@ impl AttemptLimiter {
                 let reservation = Reservation { view, partition, receipt: *receipt };
                 Ok(Answer::Reserved(Reserved::InStore(Box::new(reservation))))
             }
-            Some(CommandResult::NotReserved { retry_after_ms, budgets, .. }) => {
-                let longest_ms = budgets.iter().map(|budget| budget.reset_ms).max();
-                let wait_ms = retry_after_ms.or(longest_ms).unwrap_or_default().max(1);
+            Some(CommandResult::NotReserved { retry_after_ms, .. }) => {
+                // A budget of nothing has no end: nothing changes before its period is over.
+                let longest_ms = whole_ms(self.source.period.max(self.target.period));
+                let wait_ms = retry_after_ms.unwrap_or(longest_ms).max(1);
                 Ok(Answer::Denied(Refusal::after(RefusalCode::AttemptsSpent, wait_ms)))
             }
             _ => Err(no_such_answer()),

@@ -143,12 +143,12 @@ async fn the_log_says_once_that_the_store_went_and_once_that_it_came_and_never_w
         bench.stop().await;
         for number in 0..5 {
             let _ = each.route.check(caller(number).principal(user)).await;
-            let _ = each.attempts.begin(caller(number), "secret-target").await;
+            let _ = each.attempts.begin(caller(number), user).await;
         }
         bench.resume().await;
         for number in 10..15 {
             let _ = each.route.check(caller(number).principal(user)).await;
-            let _ = each.attempts.begin(caller(number), "secret-target-2").await;
+            let _ = each.attempts.begin(caller(number), user).await;
         }
     }
     let text = log.text();
