@@ -87,10 +87,10 @@ impl Fields {
         &mut self,
         name: &str,
         faults: &mut Faults,
-        reader: impl FnOnce(Value, &str, &mut Faults) -> Option<T>,
+        reader: impl FnOnce(&Value, &str, &mut Faults) -> Option<T>,
     ) -> Option<T> {
         let value = self.left.remove(name)?;
-        reader(value, &format!("{}{name}", self.path), faults)
+        reader(&value, &format!("{}{name}", self.path), faults)
     }
 
     fn refuse_the_rest(self, faults: &mut Faults) {
@@ -109,11 +109,11 @@ fn list<T>(
     name: &str,
     entries_max: usize,
     faults: &mut Faults,
-    reader: impl Fn(Value, &str, &mut Faults) -> Option<T>,
+    reader: impl Fn(&Value, &str, &mut Faults) -> Option<T>,
 ) -> Vec<T> {
     let items = fields.read(name, faults, |value, field, faults| match value {
         Value::Array(items) if items.len() <= entries_max => {
-            let each = items.into_iter().enumerate();
+            let each = items.iter().enumerate();
             Some(each.filter_map(|(at, item)| reader(item, &format!("{field}[{at}]"), faults)).collect())
         }
         Value::Array(items) => {
@@ -132,7 +132,7 @@ fn limit(fields: &mut Fields, faults: &mut Faults) -> (Rate, u64) {
     let rps = fields.read("rps", faults, rate);
     let burst_given = fields.left.contains_key("burst");
     let burst =
-        fields.read("burst", faults, |value, field, faults| integer(&value, 0, BURST_MAX, field, faults));
+        fields.read("burst", faults, |value, field, faults| integer(value, 0, BURST_MAX, field, faults));
     // What is faulty by itself is not also told to be missing.
     let told = burst_given && burst.is_none();
     if rps.is_some_and(|rps| rps.0 > 0) && burst.unwrap_or(0) == 0 && !told {
@@ -147,7 +147,7 @@ fn limit(fields: &mut Fields, faults: &mut Faults) -> (Rate, u64) {
     clippy::cast_precision_loss,
     reason = "the number is from 0 to 10^6, its millionths from 0 to 10^12"
 )]
-fn rate(value: Value, field: &str, faults: &mut Faults) -> Option<Rate> {
+fn rate(value: &Value, field: &str, faults: &mut Faults) -> Option<Rate> {
     let number = value.as_f64().filter(|number| (0.0..=RPS_MAX as f64).contains(number));
     let Some(number) = number else {
         faults.add(field, format!("must be a number from 0 to {RPS_MAX}"));
@@ -169,7 +169,7 @@ fn integer(value: &Value, least: u64, most: u64, field: &str, faults: &mut Fault
     number
 }
 
-fn mode(value: Value, field: &str, faults: &mut Faults) -> Option<Mode> {
+fn mode(value: &Value, field: &str, faults: &mut Faults) -> Option<Mode> {
     let mode = Mode::ALL.into_iter().find(|mode| value.as_str() == Some(mode.as_str()));
     if mode.is_none() {
         faults.add(field, "must be off, log_only or enforce");
@@ -177,34 +177,34 @@ fn mode(value: Value, field: &str, faults: &mut Faults) -> Option<Mode> {
     mode
 }
 
-fn flag(value: Value, field: &str, faults: &mut Faults) -> Option<bool> {
+fn flag(value: &Value, field: &str, faults: &mut Faults) -> Option<bool> {
     if !value.is_boolean() {
         faults.add(field, "must be true or false");
     }
     value.as_bool()
 }
 
-fn text(value: Value, field: &str, faults: &mut Faults) -> Option<String> {
-    let Value::String(text) = value else {
+fn text(value: &Value, field: &str, faults: &mut Faults) -> Option<String> {
+    let text = value.as_str().map(ToString::to_string);
+    if text.is_none() {
         faults.add(field, "must be a text");
-        return None;
-    };
-    Some(text)
+    }
+    text
 }
 
-fn ipv6_prefix(value: Value, field: &str, faults: &mut Faults) -> Option<u8> {
-    let length = integer(&value, IPV6_PREFIX_MIN.into(), 128, field, faults)?;
+fn ipv6_prefix(value: &Value, field: &str, faults: &mut Faults) -> Option<u8> {
+    let length = integer(value, IPV6_PREFIX_MIN.into(), 128, field, faults)?;
     u8::try_from(length).ok()
 }
 
-fn entry(value: Value, field: &str, faults: &mut Faults) -> Option<ListEntry> {
+fn entry(value: &Value, field: &str, faults: &mut Faults) -> Option<ListEntry> {
     match value {
         Value::String(text) => {
-            let cidr = prefix(&text, field, faults)?;
+            let cidr = prefix(text, field, faults)?;
             Some(ListEntry { cidr, note: None, expires_at_ms: None })
         }
         Value::Object(fields) => {
-            let mut fields = Fields::new(field, fields);
+            let mut fields = Fields::new(field, fields.clone());
             if !fields.left.contains_key("cidr") {
                 faults.add(format!("{field}.cidr"), "is missing");
             }
@@ -213,7 +213,7 @@ fn entry(value: Value, field: &str, faults: &mut Faults) -> Option<ListEntry> {
             });
             let note = fields.read("note", faults, note);
             let expires_at_ms = fields.read("expires_at_ms", faults, |value, field, faults| {
-                integer(&value, 0, INTEGER_MAX, field, faults)
+                integer(value, 0, INTEGER_MAX, field, faults)
             });
             fields.refuse_the_rest(faults);
             Some(ListEntry { cidr: cidr?, note, expires_at_ms })
@@ -229,7 +229,7 @@ fn prefix(text: &str, field: &str, faults: &mut Faults) -> Option<Prefix> {
     Prefix::parse(text).map_err(|fault| faults.add(field, fault.to_string())).ok()
 }
 
-fn note(value: Value, field: &str, faults: &mut Faults) -> Option<String> {
+fn note(value: &Value, field: &str, faults: &mut Faults) -> Option<String> {
     let note = text(value, field, faults)?;
     if note.len() > NOTE_BYTES_MAX {
         faults.add(field, format!("is longer than {NOTE_BYTES_MAX} bytes"));
@@ -237,12 +237,12 @@ fn note(value: Value, field: &str, faults: &mut Faults) -> Option<String> {
     Some(note)
 }
 
-fn route(value: Value, field: &str, faults: &mut Faults) -> Option<DocumentRoute> {
+fn route(value: &Value, field: &str, faults: &mut Faults) -> Option<DocumentRoute> {
     let Value::Object(fields) = value else {
         faults.add(field, "must be an object with a path_prefix, rps and burst");
         return None;
     };
-    let mut fields = Fields::new(field, fields);
+    let mut fields = Fields::new(field, fields.clone());
     if !fields.left.contains_key("path_prefix") {
         faults.add(format!("{field}.path_prefix"), "is missing");
     }
@@ -254,7 +254,7 @@ fn route(value: Value, field: &str, faults: &mut Faults) -> Option<DocumentRoute
     Some(DocumentRoute { path_prefix: path_prefix?, methods: methods_given.then_some(methods), rps, burst })
 }
 
-fn path_prefix(value: Value, field: &str, faults: &mut Faults) -> Option<String> {
+fn path_prefix(value: &Value, field: &str, faults: &mut Faults) -> Option<String> {
     let path = text(value, field, faults)?;
     if !path.starts_with('/') || path.len() > PATH_BYTES_MAX {
         faults.add(field, format!("must be a path: / first, at most {PATH_BYTES_MAX} bytes"));
@@ -268,7 +268,7 @@ fn path_prefix(value: Value, field: &str, faults: &mut Faults) -> Option<String>
     Some(path)
 }
 
-fn method(value: Value, field: &str, faults: &mut Faults) -> Option<String> {
+fn method(value: &Value, field: &str, faults: &mut Faults) -> Option<String> {
     let method = text(value, field, faults)?;
     if method.is_empty() || method.len() > 32 || !method.bytes().all(|byte| byte.is_ascii_alphabetic()) {
         faults.add(field, "must be a method's name, such as GET");

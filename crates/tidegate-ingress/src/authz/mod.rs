@@ -26,8 +26,10 @@ pub struct Authz(Arc<Inner>);
 
 struct Inner {
     defense: Defense,
-    app_of_host: Box<dyn Fn(&str) -> Option<AppId> + Send + Sync>,
+    app_of_host: Box<AppOfHost>,
 }
+
+type AppOfHost = dyn Fn(&str) -> Option<AppId> + Send + Sync;
 
 /// The body of an answer.
 pub type AnswerBody = UnsyncBoxBody<Bytes, Box<dyn Error + Send + Sync>>;

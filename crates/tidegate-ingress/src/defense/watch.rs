@@ -71,15 +71,26 @@ impl Defense {
     fn tell(&self, told: &mut Told) {
         for app in self.apps() {
             app.0.metrics.tracked.set(i64::try_from(app.0.clients.tracked()).unwrap_or(i64::MAX));
-            for place in 0..Kind::COUNT {
-                let kind = Kind::at(place);
+        }
+        for (app, kind, count) in self.news(told) {
+            log(app.name(), kind, count);
+        }
+    }
+
+    /// What is worth a line and has been counted since it was last told of, once for each app and kind.
+    fn news(&self, told: &mut Told) -> Vec<(AppId, Kind, u64)> {
+        let mut news = Vec::new();
+        for app in self.apps() {
+            let kinds = (0..Kind::COUNT).map(Kind::at);
+            for kind in kinds.filter(|kind| !matches!(kind, Kind::Allowed | Kind::WouldBlock(_))) {
                 let count = app.0.metrics.counted(kind);
-                let before = told.insert((app.name().to_owned(), place), count).unwrap_or_default();
+                let before = told.insert((app.name().to_owned(), kind.place()), count).unwrap_or_default();
                 if count > before {
-                    log(app.name(), kind, count - before);
+                    news.push((app.clone(), kind, count - before));
                 }
             }
         }
+        news
     }
 }
 
@@ -88,7 +99,9 @@ fn log(app: &str, kind: Kind, count: u64) {
         Kind::Blocked(_) | Kind::Firewall => {
             info!(app, reason = kind.reason().unwrap_or_default(), count, "requests refused");
         }
-        Kind::FailOpen => warn!(app, count, "requests served without a check"),
-        Kind::Allowed | Kind::WouldBlock(_) => {}
+        _ => warn!(app, count, "requests served without a check"),
     }
 }
+
+#[cfg(test)]
+mod tests;

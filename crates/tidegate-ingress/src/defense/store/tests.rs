@@ -14,7 +14,8 @@ fn rows_and_what_they_say() {
     let mut damaged = whole.clone();
     damaged[0] ^= 1;
     let other = head(br#"{"mode":"refuse"}"#, 4);
-    let table: [(&str, &[Option<&[u8]>], u64, Result<(), &str>); 7] = [
+    type Case<'a> = (&'a str, &'a [Option<&'a [u8]>], u64, Result<(), &'a str>);
+    let table: [Case<'_>; 7] = [
         ("never saved", &[None, None], 0, Ok(())),
         ("whole", &[Some(&whole), Some(DOCUMENT), None], 3, Ok(())),
         ("its head is damaged", &[Some(&damaged), Some(DOCUMENT)], 0, Err("damaged")),
