@@ -105,7 +105,7 @@ pub enum Verb {
     /// Print a fresh secret
     Keygen(KeygenArgs),
     /// Watch it at work: a login under attack, and an app with visitors, one of them greedy
-    Demo(demo::DemoArgs),
+    Demo(DemoArgs),
     /// Print a completion script for a shell
     Completions {
         /// The shell
