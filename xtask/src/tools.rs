@@ -45,6 +45,11 @@ pub(crate) const CHROMEDRIVER: Tool = Tool {
 };
 pub(crate) const CXX: Tool =
     Tool { programs: &["c++", "g++", "clang++"], package: "g++", needed_for: "building libFuzzer" };
+pub(crate) const NGINX: Tool = Tool {
+    programs: &["nginx"],
+    package: "nginx-light",
+    needed_for: "the tests of forward-auth, and the comparison with the proxy",
+};
 pub(crate) const REDIS: Tool = Tool {
     programs: &["redis-server", "valkey-server"],
     package: "redis-server",

@@ -79,7 +79,7 @@ fn run(cli: Cli, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<u8> {
             let done = runtime()?.block_on(cli::canary::canary(arguments, &loaded, out));
             Ok(done.unwrap_or_else(|error| failed(&error, err)))
         }
-        Verb::Serve => run_server(sources, out, err),
+        Verb::Serve { take_over } => run_server(sources, take_over, out, err),
         Verb::Demo(arguments) => {
             let loaded = config::load(&sources());
             let told = runtime()?.block_on(async {
@@ -105,6 +105,7 @@ fn run(cli: Cli, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<u8> {
 
 fn run_server(
     sources: impl Fn() -> Sources + Send + 'static,
+    take_over: bool,
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> io::Result<u8> {
@@ -113,7 +114,7 @@ fn run_server(
         Ok(prepared) => prepared,
         Err(code) => return Ok(code),
     };
-    match serve::serve(prepared, sources, out) {
+    match serve::serve(prepared, sources, take_over, out) {
         Ok(()) => Ok(EXIT_GOOD),
         Err(error) => {
             start::complain(&error, err);

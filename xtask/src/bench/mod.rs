@@ -3,6 +3,7 @@
 mod engine;
 mod guard;
 mod histogram;
+mod ingress;
 mod load;
 mod machine;
 mod process;
@@ -22,6 +23,8 @@ pub(crate) struct Arguments {
 enum What {
     /// The whole server under signed requests, beside Redis running an equivalent script, in one run.
     Guard(guard::Settings),
+    /// The proxy with its defense, beside nginx with `limit_req`, on one core.
+    Ingress(ingress::Settings),
     /// The embedded engine alone, beside bare writes to the same disk.
     Engine(engine::Settings),
 }
@@ -29,6 +32,7 @@ enum What {
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     match &arguments.what {
         What::Guard(settings) => guard::run(settings),
+        What::Ingress(settings) => ingress::run(settings),
         What::Engine(settings) => engine::run(settings),
     }
 }

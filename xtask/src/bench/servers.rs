@@ -210,7 +210,7 @@ fn redis(command: &mut Command, system: System, address: SocketAddr) {
 }
 
 /// The whole answer to a GET with these `headers` more, head and body.
-fn http_get(server: SocketAddr, path: &str, headers: &str) -> std::io::Result<String> {
+pub(super) fn http_get(server: SocketAddr, path: &str, headers: &str) -> std::io::Result<String> {
     let mut socket = TcpStream::connect(server)?;
     socket.set_read_timeout(Some(Duration::from_secs(5)))?;
     write!(socket, "GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{headers}\r\n")?;

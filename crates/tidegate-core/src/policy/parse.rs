@@ -25,7 +25,8 @@ pub(super) fn parse(json: &[u8]) -> Result<Policy, Vec<PolicyFault>> {
         Ok(Value::Object(fields)) => {
             let document = document(Fields::new("", fields), &mut faults);
             let agents = agents::compile(&document.deny_user_agents, &mut faults);
-            faults.into_result(Policy::compile(document, agents))
+            let policy = faults.into_result(Policy::compile(document, agents))?;
+            fits_as_shown(policy)
         }
         Ok(_) => {
             faults.add("", "the document must be an object");
@@ -36,6 +37,18 @@ pub(super) fn parse(json: &[u8]) -> Result<Policy, Vec<PolicyFault>> {
             faults.into_result(Policy::default())
         }
     }
+}
+
+/// What is kept is the document with its defaults filled in.
+fn fits_as_shown(policy: Policy) -> Result<Policy, Vec<PolicyFault>> {
+    let mut faults = Faults::default();
+    let bytes = serde_json::to_vec(policy.document()).map_or(usize::MAX, |shown| shown.len());
+    if bytes > DOCUMENT_BYTES_MAX {
+        let message =
+            format!("the document has {bytes} bytes with its defaults; {DOCUMENT_BYTES_MAX} are allowed");
+        faults.add("", message);
+    }
+    faults.into_result(policy)
 }
 
 fn document(mut fields: Fields, faults: &mut Faults) -> PolicyDocument {

@@ -1,8 +1,11 @@
 //! An app behind the defense: its policy in force, its clients' buckets, and what it has seen.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use parking_lot::{Mutex, RwLock};
@@ -23,10 +26,9 @@ use super::{
 };
 
 /// An app: a handle that stays good when the configuration changes.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct AppId(pub(super) Arc<App>);
 
-#[derive(Debug)]
 pub(super) struct App {
     pub(super) name: String,
     /// Whether it has a domain and is not stopped.
@@ -55,7 +57,6 @@ pub(super) enum Rules {
 }
 
 /// What the app has seen, behind one lock.
-#[derive(Debug)]
 struct Seen {
     tallies: Tallies,
     log: Log,
@@ -157,5 +158,12 @@ impl App {
 
     pub(super) fn log(&self) -> Vec<Arc<Segment>> {
         self.seen.lock().log.snapshot()
+    }
+}
+
+impl fmt::Debug for AppId {
+    /// By its name: what it has seen says who its clients are.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("AppId").field(&self.0.name).finish()
     }
 }

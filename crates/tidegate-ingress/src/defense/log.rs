@@ -20,7 +20,6 @@ use tidegate_core::{address::Address, defense::Facts, path::Normal};
 use super::counters::Kind;
 
 /// The log of an app.
-#[derive(Debug)]
 pub(super) struct Log {
     sealed: VecDeque<Arc<Segment>>,
     open: Segment,
@@ -40,7 +39,7 @@ pub(super) struct LogBounds {
 }
 
 /// Consecutive records, and their texts.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Segment {
     /// The number of its first record.
     first: u64,
@@ -48,7 +47,6 @@ pub(super) struct Segment {
     texts: Vec<u8>,
 }
 
-#[derive(Debug)]
 struct Record {
     at_ms: u64,
     client: [u8; 16],

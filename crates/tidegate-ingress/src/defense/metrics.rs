@@ -17,6 +17,8 @@ pub(super) struct Metrics {
     firewall: Family<AppLabel, Counter>,
     /// Forwarded headers with an element that is no address.
     pub(super) unreadable: Counter,
+    /// Requests that a proxy asked about, of no app.
+    pub(super) unknown_app: Counter,
 }
 
 /// Those of an app, so that counting looks nothing up.
@@ -66,6 +68,11 @@ impl Metrics {
             "http_forwarded_unreadable",
             "Requests of a trusted proxy whose forwarded header names something that is no address",
             self.unreadable.clone(),
+        );
+        registry.register(
+            "http_authz_unknown_app",
+            "Requests that a proxy asked about and that belong to no app here; they are let through",
+            self.unknown_app.clone(),
         );
     }
 

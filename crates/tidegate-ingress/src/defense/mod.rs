@@ -119,6 +119,11 @@ impl Defense {
         let _ = self.0.hook.set(Box::new(hook));
     }
 
+    /// Counts a request that a proxy asked about, of no app that is known here. It is let through.
+    pub(crate) fn count_unknown_app(&self) {
+        self.0.metrics.unknown_app.inc();
+    }
+
     fn apps(&self) -> Vec<AppId> {
         self.0.apps.read().values().cloned().collect()
     }

@@ -5,13 +5,13 @@ use std::{collections::HashSet, net::IpAddr};
 use super::app::Origin;
 
 /// A sample of the last requests, in a ring.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Sources {
     ring: Vec<Sample>,
     next: usize,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 struct Sample {
     at_ms: u64,
     peer: IpAddr,

@@ -221,7 +221,9 @@ impl Body for AnswerBody {
 
 impl Drop for AnswerBody {
     fn drop(&mut self) {
-        if self.is_end_stream() && let Some(held) = &mut self.held {
+        // Our own texts are no work that a client could make us waste; to a HEAD they are not even sent.
+        let is_whole = matches!(self.source, Source::Text(_)) || self.is_end_stream();
+        if is_whole && let Some(held) = &mut self.held {
             held.in_flight.ended();
         }
     }

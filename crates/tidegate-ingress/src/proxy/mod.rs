@@ -33,7 +33,7 @@ pub use app::{App, Backend};
 pub use shield::Shield;
 pub use upstream::UpstreamAddress;
 
-use crate::defense::Defense;
+use crate::defense::{AppId, Defense};
 use app::{AppState, Server};
 use route::Routes;
 
@@ -102,6 +102,12 @@ impl Proxy {
     pub fn reconfigure(&self, apps: &[App], options: ProxyOptions) {
         *self.options.write() = Arc::new(options);
         self.replace_apps(apps);
+    }
+
+    /// The app that has this host, with or without a port.
+    #[must_use]
+    pub fn app_of_host(&self, host: &str) -> Option<AppId> {
+        self.routes().app(host).and_then(|app| app.id.clone())
     }
 
     /// How many requests an app has in work, open WebSockets included.

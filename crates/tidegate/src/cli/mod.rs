@@ -80,8 +80,13 @@ pub enum LogFormatName {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Run the reverse proxy, the guard store and the dashboard
-    Serve,
+    /// Serve apps, the guard store and the admin API
+    Serve {
+        /// Take the listening sockets of the process that serves from the same data directory, which then answers
+        /// what it has accepted and ends: a restart that refuses nobody
+        #[arg(long)]
+        take_over: bool,
+    },
     /// Name every fault of the configuration; exits with 0 only where there is none
     Check,
     /// Print the effective configuration, secrets redacted, and where each value comes from

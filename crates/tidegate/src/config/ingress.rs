@@ -38,6 +38,7 @@ pub(super) fn build(settings: &Settings, faults: &mut Vec<Fault>) -> Ingress {
             .address("ingress.listen")
             .unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
         tls_listen,
+        authz_listen: settings.address("ingress.authz_listen"),
         tls,
         forwarded,
         allow: set(settings, "ingress.allow_cidrs"),

@@ -56,7 +56,8 @@ fn check_collisions(settings: &Settings, faults: &mut Vec<Fault>) {
 }
 
 /// The keys of every listener.
-const LISTENERS: [&str; 4] = ["guard.listen", "admin.listen", "ingress.listen", "ingress.tls_listen"];
+const LISTENERS: [&str; 5] =
+    ["guard.listen", "admin.listen", "ingress.listen", "ingress.tls_listen", "ingress.authz_listen"];
 
 /// The guard's Unix socket.
 pub(super) fn socket(settings: &Settings, faults: &mut Vec<Fault>) -> Option<PathBuf> {

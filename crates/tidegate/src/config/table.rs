@@ -151,6 +151,8 @@ pub const KEYS: &[KeySpec] = &[
 
     key("ingress.listen", Address, "\"127.0.0.1:8080\"", Fatal, "Where apps are served."),
     optional("ingress.tls_listen", Address, Fatal, "Where apps are served over TLS, HTTP/2 and HTTP/1.1."),
+    optional("ingress.authz_listen", Address, Fatal,
+        "Where other proxies ask about each of their requests: only they should reach it."),
     optional("ingress.tls_cert", Path, Fatal,
         "The certificate chain (PEM) for hosts whose app has none of its own; a changed file is read anew.").reloads(),
     optional("ingress.tls_key", Path, Fatal, "The private key of ingress.tls_cert (PEM).").reloads(),

@@ -128,6 +128,8 @@ pub struct Ingress {
     pub listen: SocketAddr,
     /// Where they are served over TLS.
     pub tls_listen: Option<SocketAddr>,
+    /// Where other proxies ask.
+    pub authz_listen: Option<SocketAddr>,
     /// The certificate for hosts whose app has none of its own, and its key.
     pub tls: Option<Tls>,
     /// How trusted proxies name the client.

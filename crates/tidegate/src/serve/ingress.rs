@@ -4,19 +4,25 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use prometheus_client::{metrics::counter::Counter, registry::Registry};
 use tidegate_ingress::{
+    authz::{self, Authz, ListenerOptions},
     defense::{AppSetup, Defense, DefenseOptions},
-    proxy::{self, Proxy},
+    proxy::{self, Proxy, ProxyOptions},
 };
 use tidegate_listen::{CertificateFiles, CertifiedNames, Connections, Shutdown, Workers, told};
 use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 
-use super::{ServeError, listen, store::OpenStore};
+use super::{
+    ServeError,
+    handover::{Offer, Sockets},
+    store::OpenStore,
+};
 use crate::config::{Configuration, Forwarded};
 
 /// Listeners that are bound, but serve nothing yet.
 pub(super) struct Bound {
     plain: TcpListener,
     tls: Option<(TcpListener, Arc<CertifiedNames>)>,
+    authz: Option<TcpListener>,
 }
 
 /// The running ingress.
@@ -26,6 +32,7 @@ pub(super) struct Ingress {
     certificates: Option<Arc<CertifiedNames>>,
     address: SocketAddr,
     tls_address: Option<SocketAddr>,
+    authz_address: Option<SocketAddr>,
 }
 
 /// What the listeners are served with.
@@ -37,22 +44,44 @@ pub(super) struct Surroundings<'a> {
     pub(super) listeners: &'a mut JoinSet<()>,
 }
 
+const LISTEN: &str = "ingress.listen";
+const TLS_LISTEN: &str = "ingress.tls_listen";
+const AUTHZ_LISTEN: &str = "ingress.authz_listen";
 /// How often certificate files are looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 
 impl Bound {
-    pub(super) async fn bind(configuration: &Configuration) -> Result<Self, ServeError> {
+    /// Binds the configured addresses, or takes the sockets that listen there already.
+    pub(super) async fn bind(
+        configuration: &Configuration,
+        sockets: &mut Sockets,
+    ) -> Result<Self, ServeError> {
         let ingress = &configuration.ingress;
-        let plain = listen("ingress.listen", ingress.listen).await?;
+        let plain = sockets.listen(LISTEN, ingress.listen).await?;
         let tls = match ingress.tls_listen {
             Some(address) => {
                 let names = CertifiedNames::read(certificate_files(configuration))
-                    .map_err(|cause| ServeError::Tls { key: "ingress.tls_listen", cause })?;
-                Some((listen("ingress.tls_listen", address).await?, names))
+                    .map_err(|cause| ServeError::Tls { key: TLS_LISTEN, cause })?;
+                Some((sockets.listen(TLS_LISTEN, address).await?, names))
             }
             None => None,
         };
-        Ok(Self { plain, tls })
+        let authz = match ingress.authz_listen {
+            Some(address) => Some(sockets.listen(AUTHZ_LISTEN, address).await?),
+            None => None,
+        };
+        Ok(Self { plain, tls, authz })
+    }
+
+    /// Offers them to a process that takes over.
+    pub(super) fn offer(&self, offer: &mut Offer) {
+        offer.add(LISTEN, &self.plain);
+        if let Some((listener, _)) = &self.tls {
+            offer.add(TLS_LISTEN, listener);
+        }
+        if let Some(listener) = &self.authz {
+            offer.add(AUTHZ_LISTEN, listener);
+        }
     }
 }
 
@@ -73,6 +102,7 @@ impl Ingress {
         let ingress = Self {
             address: local(&bound.plain).unwrap_or(configuration.ingress.listen),
             tls_address: bound.tls.as_ref().and_then(|(listener, _)| local(listener)),
+            authz_address: bound.authz.as_ref().and_then(local),
             certificates: bound.tls.as_ref().map(|(_, names)| Arc::clone(names)),
             defense,
             proxy,
@@ -89,6 +119,25 @@ impl Ingress {
             };
             let (connections, workers) = (connections.clone(), workers.clone());
             around.listeners.spawn(proxy::serve(listener, names, proxy, refused, connections, workers, told));
+        }
+        if let Some(listener) = bound.authz {
+            let told = around.shutdown.subscribe();
+            let refused = move || {
+                refused.inc();
+            };
+            let asked = Arc::clone(&ingress.proxy);
+            let authz = Authz::new(ingress.defense.clone(), move |host| asked.app_of_host(host));
+            let options = authz_options(&configuration.ingress.proxy);
+            let workers = workers.clone();
+            around.listeners.spawn(authz::serve(
+                listener,
+                authz,
+                options,
+                refused,
+                connections,
+                workers,
+                told,
+            ));
         }
         ingress.spawn_upkeep(around.shutdown, around.listeners);
         ingress
@@ -108,7 +157,10 @@ impl Ingress {
     /// Where apps are served, for people.
     pub(super) fn places(&self) -> String {
         let tls = self.tls_address.map(|address| format!(" and https://{address}")).unwrap_or_default();
-        format!("http://{}{tls}", self.address)
+        let authz = self
+            .authz_address
+            .map(|address| format!("\n  authz    http://{address}   GET /authz, ext_authz"));
+        format!("http://{}{tls}{}", self.address, authz.unwrap_or_default())
     }
 
     fn spawn_upkeep(&self, shutdown: &watch::Sender<bool>, listeners: &mut JoinSet<()>) {
@@ -141,6 +193,16 @@ async fn watch_certificates(certificates: Arc<CertifiedNames>, mut shutdown: Shu
 
 fn log_certificates(error: &tidegate_listen::TlsError) {
     tracing::error!(kind = "certificates-refused", %error, "the certificates in use stay");
+}
+
+const fn authz_options(options: &ProxyOptions) -> ListenerOptions {
+    ListenerOptions {
+        header_timeout: options.header_timeout,
+        idle_timeout: options.idle_timeout,
+        shutdown_timeout: options.shutdown_timeout,
+        header_bytes_max: options.header_bytes_max,
+        streams_max: options.streams_max,
+    }
 }
 
 fn certificate_files(configuration: &Configuration) -> Vec<CertificateFiles> {

@@ -2,6 +2,7 @@
 
 mod banner;
 mod guard;
+mod handover;
 mod ingress;
 mod metrics;
 mod store;
@@ -17,6 +18,7 @@ use std::{
     time::Duration,
 };
 
+use handover::{Offer, Sockets};
 use prometheus_client::registry::Registry;
 use thiserror::Error;
 use threads::Threads;
@@ -29,7 +31,7 @@ use tokio::{
     net::{TcpListener, UnixListener},
     runtime::{Builder, Handle},
     signal::unix::{SignalKind, signal},
-    sync::watch,
+    sync::{mpsc, watch},
     task::JoinSet,
 };
 
@@ -75,25 +77,36 @@ pub enum ServeError {
         #[source]
         cause: TlsError,
     },
+    /// The sockets of a running process.
+    #[error("taking over from the process at {path}")]
+    TakeOver {
+        /// Where it hands over.
+        path: String,
+        /// Why it does not.
+        #[source]
+        cause: io::Error,
+    },
     /// The runtime or its signals.
     #[error("starting the runtime")]
     Runtime(#[source] io::Error),
 }
 
 /// Serves until a signal ends it, then answers what was accepted. `sources` gives the configuration anew when
-/// a reload is asked for.
+/// a reload is asked for. With `take_over` it takes the listening sockets of the process that serves from the
+/// same data directory, and that one ends.
 ///
 /// # Errors
 /// Something can't be opened. Nothing was served then.
 pub fn serve(
     prepared: Prepared,
     sources: impl Fn() -> Sources + Send + 'static,
+    take_over: bool,
     out: &mut dyn io::Write,
 ) -> Result<(), ServeError> {
     let threads = Threads::start().map_err(ServeError::Runtime)?;
     let runtime = Builder::new_current_thread().enable_all().build().map_err(ServeError::Runtime)?;
     let served = runtime.block_on(async {
-        let (mut instance, banner) = Instance::start(prepared, threads.handles()).await?;
+        let (mut instance, banner) = Instance::start(prepared, threads.handles(), take_over).await?;
         // Whoever reads it may have gone; the server stays.
         let _ = out.write_all(banner.as_bytes()).and_then(|()| out.flush());
         instance.run(sources).await?;
@@ -121,10 +134,18 @@ struct Instance {
     workers: Workers,
     shutdown: watch::Sender<bool>,
     listeners: JoinSet<()>,
+    /// Another process has taken the listening sockets.
+    handed_over: mpsc::Receiver<()>,
+    /// Offers them.
+    _offering: JoinSet<()>,
 }
 
 impl Instance {
-    async fn start(prepared: Prepared, runtimes: Vec<Handle>) -> Result<(Self, String), ServeError> {
+    async fn start(
+        prepared: Prepared,
+        runtimes: Vec<Handle>,
+        take_over: bool,
+    ) -> Result<(Self, String), ServeError> {
         let Prepared { loaded, configuration, level, alerts } = prepared;
         let (secrets, first_start) = match data_secrets(&configuration)? {
             Some((secrets, made)) => (Some(secrets), made),
@@ -132,23 +153,30 @@ impl Instance {
         };
         // Before the store: an address that is taken shall not cost a recovery.
         let listener = &configuration.listener;
-        let guard_tcp = listen("guard.listen", listener.listen).await?;
-        let admin_tcp = listen("admin.listen", configuration.admin.listen).await?;
+        let directory = configuration.store.path.as_path();
+        let mut sockets = if take_over { Sockets::take_over(directory)? } else { Sockets::default() };
+        let guard_tcp = sockets.listen("guard.listen", listener.listen).await?;
+        let admin_tcp = sockets.listen("admin.listen", configuration.admin.listen).await?;
         let tls = listener.tls.as_ref().map(|tls| server::acceptor(&tls.cert, &tls.key)).transpose();
         let tls = tls.map_err(|cause| ServeError::Tls { key: "guard.listen", cause })?;
         let admin_tls = configuration.admin.tls.as_ref();
         let admin_tls = admin_tls.map(|tls| server::acceptor(&tls.cert, &tls.key)).transpose();
         let admin_tls = admin_tls.map_err(|cause| ServeError::Tls { key: "admin.listen", cause })?;
-        let ingress = ingress::Bound::bind(&configuration).await?;
+        let ingress = ingress::Bound::bind(&configuration, &mut sockets).await?;
+        drop(sockets);
 
         let mut registry = Registry::default();
         let metrics = Arc::new(Metrics::register(&mut registry));
-        let store = store::OpenStore::open(&configuration.store, &runtimes).await?;
+        let store = open_store(&configuration, &runtimes, take_over).await?;
         metrics::register_store(&mut registry, &store);
         alerts.register(&mut registry);
 
         let (shutdown, workers) = (watch::Sender::new(false), Workers::new(runtimes));
         let mut listeners = JoinSet::new();
+        let (mut offer, handed_over) = Offer::new();
+        offer.add("guard.listen", &guard_tcp);
+        offer.add("admin.listen", &admin_tcp);
+        ingress.offer(&mut offer);
         let around = ingress::Surroundings {
             store: &store,
             registry: &mut registry,
@@ -193,8 +221,11 @@ impl Instance {
             workers,
             shutdown,
             listeners,
+            handed_over,
+            _offering: offering(offer, secrets_directory),
         };
-        let socket = instance.socket.as_deref().map(listen_socket).transpose()?;
+        let socket =
+            instance.socket.as_deref().map(|path| listen_socket("guard.socket", path)).transpose()?;
         let addresses = banner::Addresses {
             guard: guard_tcp.local_addr().unwrap_or(listener.listen),
             apps: instance.ingress.places(),
@@ -249,6 +280,7 @@ impl Instance {
             tokio::select! {
                 _ = terminate.recv() => return Ok(()),
                 _ = interrupt.recv() => return Ok(()),
+                Some(()) = self.handed_over.recv() => return Ok(()),
                 _ = hang_up.recv() => self.reload(&sources()),
             }
         }
@@ -309,17 +341,48 @@ fn data_secrets(configuration: &Configuration) -> Result<Option<(DataSecrets, bo
     secrets::read_or_make(&configuration.store.path).map(Some)
 }
 
-async fn listen(key: &'static str, address: SocketAddr) -> Result<TcpListener, ServeError> {
-    let failed = |cause| ServeError::Listen { key, address: address.to_string(), cause };
-    TcpListener::bind(address).await.map_err(failed)
+/// Offers the sockets in the data directory, if there is one.
+fn offering(offer: Offer, directory: Option<PathBuf>) -> JoinSet<()> {
+    let mut offering = JoinSet::new();
+    let Some(directory) = directory else { return offering };
+    let path = handover::path_in(&directory);
+    // What stands there is of the process that was taken over, or of one that was killed.
+    let _ = std::fs::remove_file(&path);
+    match listen_socket("the hand-over", &path) {
+        Ok(socket) => drop(offering.spawn(offer.serve(socket))),
+        Err(error) => tracing::warn!(kind = "handover-failing", %error, "no other process can take over"),
+    }
+    offering
 }
 
+/// Opens the store. Where it takes over, the other process still has it until its last answer.
+async fn open_store(
+    configuration: &Configuration,
+    runtimes: &[Handle],
+    take_over: bool,
+) -> Result<store::OpenStore, ServeError> {
+    let others = configuration.ingress.proxy.shutdown_timeout
+        + Duration::from_millis(configuration.listener.shutdown_timeout_ms);
+    let patience = if take_over { others + CLOSING } else { Duration::ZERO };
+    let deadline = tokio::time::Instant::now() + patience;
+    loop {
+        match store::OpenStore::open(&configuration.store, runtimes).await {
+            Err(error) if error.is_in_use() && tokio::time::Instant::now() < deadline => {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            opened => return Ok(opened?),
+        }
+    }
+}
+
+/// More than a process takes to close its store.
+const CLOSING: Duration = Duration::from_secs(10);
+
 /// Binds the socket with mode 0600, taking the place of one that nobody listens on any more.
-fn listen_socket(path: &Path) -> Result<UnixListener, ServeError> {
+fn listen_socket(key: &'static str, path: &Path) -> Result<UnixListener, ServeError> {
     use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 
-    let failed =
-        |cause| ServeError::Listen { key: "guard.socket", address: path.display().to_string(), cause };
+    let failed = |cause| ServeError::Listen { key, address: path.display().to_string(), cause };
     let is_socket = std::fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
     if is_socket && std::os::unix::net::UnixStream::connect(path).is_err() {
         std::fs::remove_file(path).map_err(failed)?;

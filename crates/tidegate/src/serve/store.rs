@@ -83,6 +83,13 @@ pub enum StoreError {
     Sql(#[from] sql::OpenError),
 }
 
+impl StoreError {
+    /// Whether another process has it open.
+    pub(super) const fn is_in_use(&self) -> bool {
+        matches!(self, Self::Embedded(embedded::OpenError::InUse { .. }))
+    }
+}
+
 /// The embedded engine frees expired rows at the cost of those rows alone, so it is asked often.
 const EMBEDDED_SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 

@@ -84,8 +84,19 @@ impl Setup {
     /// # Errors
     /// How it ended.
     pub(crate) fn try_start(&self) -> Result<Server, Ended> {
+        self.try_serve(&["serve"])
+    }
+
+    /// Starts a server that takes over from the one that runs on the same folder.
+    #[track_caller]
+    pub(crate) fn take_over(&self) -> Server {
+        let taken = self.try_serve(&["serve", "--take-over"]);
+        taken.unwrap_or_else(|ended| panic!("the server did not take over: {ended:?}"))
+    }
+
+    fn try_serve(&self, arguments: &[&str]) -> Result<Server, Ended> {
         let mut child = self
-            .command(&["serve"])
+            .command(arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

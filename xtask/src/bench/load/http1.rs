@@ -76,11 +76,11 @@ impl Wire for Http1 {
 }
 
 /// The head with its empty line, and what follows.
-fn split_head(message: &[u8]) -> Option<(&[u8], &[u8])> {
+pub(super) fn split_head(message: &[u8]) -> Option<(&[u8], &[u8])> {
     memmem::find(message, b"\r\n\r\n").map(|end| message.split_at(end + 4))
 }
 
-fn content_length(head: &[u8]) -> Option<usize> {
+pub(super) fn content_length(head: &[u8]) -> Option<usize> {
     const NAME: &[u8] = b"content-length:";
     let mut lines = head.split(|byte| *byte == b'\n');
     let line = lines.find(|line| line.len() > NAME.len() && line[..NAME.len()].eq_ignore_ascii_case(NAME))?;

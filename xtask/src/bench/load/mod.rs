@@ -1,12 +1,14 @@
 //! Closed-loop load: so many connections, each sends its next request when the last one is answered.
 
 mod event_loop;
+mod get;
 mod http1;
 mod http2;
 mod resp;
 mod rpc;
 
 pub(crate) use event_loop::drive;
+pub(crate) use get::Gets;
 pub(crate) use http1::Http1;
 pub(crate) use http2::drive as drive_http2;
 pub(crate) use resp::{Resp, Script, command};

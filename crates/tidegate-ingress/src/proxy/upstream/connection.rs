@@ -131,6 +131,8 @@ pub(in crate::proxy) struct UpstreamBody {
     /// How long the server may send nothing.
     patience: Duration,
     silence: Option<Pin<Box<Sleep>>>,
+    /// Something has come since the silence was last measured.
+    heard: bool,
 }
 
 impl UpstreamBody {
@@ -142,7 +144,7 @@ impl UpstreamBody {
         idle_max: usize,
         patience: Duration,
     ) -> Self {
-        Self { body, connection: Some(connection), upstream, worker, idle_max, patience, silence: None }
+        Self { body, connection: Some(connection), upstream, worker, idle_max, patience, silence: None, heard: true }
     }
 
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
@@ -163,8 +165,11 @@ impl UpstreamBody {
     }
 
     fn poll_silence(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
-        let patience = self.patience;
+        let (patience, heard) = (self.patience, std::mem::take(&mut self.heard));
         let silence = self.silence.get_or_insert_with(|| Box::pin(sleep(patience)));
+        if heard {
+            silence.as_mut().reset(Instant::now() + patience);
+        }
         silence.as_mut().poll(cx).map(|()| Some(Err(Cut)))
     }
 }
@@ -176,7 +181,7 @@ impl Body for UpstreamBody {
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
         match self.poll_piece(cx) {
             Poll::Ready(piece) => {
-                self.silence = None;
+                self.heard = true;
                 Poll::Ready(piece)
             }
             Poll::Pending => self.poll_silence(cx),

@@ -2,6 +2,7 @@
 
 mod faults;
 mod guard;
+mod ingress;
 mod layers;
 mod listeners;
 mod output;

@@ -1,0 +1,31 @@
+//! The ingress, from outside: the real binary before real servers, with bytes that a test chooses.
+#![allow(
+    clippy::panic,
+    clippy::unwrap_used,
+    clippy::needless_pass_by_value,
+    reason = "helpers of tests are tests"
+)]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod addresses;
+mod apps;
+mod backend;
+mod bodies;
+mod files;
+mod frames;
+mod framing;
+mod headers;
+mod heads;
+mod http2;
+mod proxy_protocol;
+mod reloading;
+mod rig;
+mod shield;
+mod slow;
+mod stopping;
+mod tls;
+mod trust;
+mod tunnels;
+mod upstreams;
