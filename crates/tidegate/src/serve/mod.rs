@@ -13,7 +13,6 @@ pub use store::{StoreError, migrate};
 
 use std::{
     io,
-    net::SocketAddr,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -197,6 +196,7 @@ impl Instance {
             Arc::clone(&metrics),
         ));
 
+        let secrets_directory = secrets.is_some().then(|| configuration.store.path.clone());
         let mut instance = Self {
             loaded,
             service,
