@@ -30,8 +30,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-const TOOLS: [tools::Tool; 6] =
-    [tools::OPENSSL, tools::CURL, tools::CXX, tools::POSTGRES, tools::MARIADB, tools::REDIS];
+const TOOLS: [tools::Tool; 8] = [
+    tools::OPENSSL,
+    tools::CURL,
+    tools::CXX,
+    tools::POSTGRES,
+    tools::MARIADB,
+    tools::REDIS,
+    tools::CHROMIUM,
+    tools::CHROMEDRIVER,
+];
 
 fn format() -> Result<()> {
     shell::run(shell::cargo().args(["fmt", "--all", "--check"]))?;

@@ -36,6 +36,13 @@ pub(crate) const OPENSSL: Tool = Tool {
 };
 pub(crate) const CURL: Tool =
     Tool { programs: &["curl"], package: "curl", needed_for: "the tests of the documented first request" };
+pub(crate) const CHROMIUM: Tool =
+    Tool { programs: &["chromium"], package: "chromium", needed_for: "the tests of the dashboard" };
+pub(crate) const CHROMEDRIVER: Tool = Tool {
+    programs: &["chromedriver"],
+    package: "chromium-driver",
+    needed_for: "the tests of the dashboard",
+};
 pub(crate) const CXX: Tool =
     Tool { programs: &["c++", "g++", "clang++"], package: "g++", needed_for: "building libFuzzer" };
 pub(crate) const NGINX: Tool = Tool {

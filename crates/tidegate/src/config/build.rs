@@ -131,6 +131,7 @@ fn admin(settings: &Settings, listen: std::net::SocketAddr, faults: &mut Vec<Fau
     };
     Admin {
         listen,
+        tls: listeners::tls_pair(settings, "admin.tls_cert", "admin.tls_key", faults),
         tokens,
         metrics_public: settings.boolean("admin.metrics_public"),
         webhook_url,

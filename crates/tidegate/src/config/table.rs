@@ -91,8 +91,8 @@ const TIMEOUT_MS_MAX: u64 = 600_000;
 const DAY_MS: u64 = 86_400_000;
 
 use Kind::{
-    Address, Axes, Boolean, Budgets, Choice, Integer, Level, Networks, Path, Secret, Secrets, Shares, Text, Tokens,
-    Url, Words,
+    Address, Axes, Boolean, Budgets, Choice, Integer, Level, Networks, Path, Secret, Secrets, Shares, Text,
+    Tokens, Url, Words,
 };
 use Scope::{Client, Fatal, Guard, Warning};
 
@@ -221,6 +221,8 @@ pub const KEYS: &[KeySpec] = &[
     key("admin.listen", Address, "\"127.0.0.1:9090\"", Fatal, "Where the dashboard, its API and /metrics are served."),
     optional("admin.tokens", Tokens, Fatal,
         "Tokens of the admin API; without any, one is made and kept in the data directory.").reloads(),
+    optional("admin.tls_cert", Path, Fatal, "The certificate chain of admin.listen (PEM)."),
+    optional("admin.tls_key", Path, Fatal, "The private key of admin.listen (PEM)."),
     key("admin.allow_cleartext", Boolean, "false", Fatal, "Serve a public address without TLS."),
     key("admin.metrics_public", Boolean, "false", Fatal, "Serve /metrics without a token.").reloads(),
     optional("admin.webhook_url", Url, Fatal, "Where alerts are posted.").reloads(),

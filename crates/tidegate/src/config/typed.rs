@@ -173,6 +173,8 @@ pub struct AppTls {
 pub struct Admin {
     /// Where it is served.
     pub listen: SocketAddr,
+    /// The certificate and its key.
+    pub tls: Option<Tls>,
     /// Tokens; empty: the one in the data directory.
     pub tokens: Vec<Token>,
     /// Whether `/metrics` is served without a token.

@@ -41,8 +41,11 @@ fn a_restart_that_takes_over_drops_no_request() {
             thread::spawn(move || {
                 let mut served = 0;
                 loop {
-                    let mut wire = crate::support::wire::Wire::tcp(address).map_err(|error| format!("connecting: {error}"))?;
-                    let reply = wire.exchange(&get("/echo", &[])).map_err(|error| format!("after {served}: {error}"))?;
+                    let mut wire = crate::support::wire::Wire::tcp(address)
+                        .map_err(|error| format!("connecting: {error}"))?;
+                    let reply = wire
+                        .exchange(&get("/echo", &[]))
+                        .map_err(|error| format!("after {served}: {error}"))?;
                     if reply.status != 200 {
                         return Err(format!("{}", reply.status));
                     }
