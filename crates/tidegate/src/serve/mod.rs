@@ -12,7 +12,6 @@ pub use store::{StoreError, migrate};
 
 use std::{
     io,
-    net::SocketAddr,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -207,6 +206,7 @@ impl Instance {
         );
         let code = if first_start { admin.first_code() } else { None };
 
+        let secrets_directory = secrets.is_some().then(|| configuration.store.path.clone());
         let mut instance = Self {
             loaded,
             service,

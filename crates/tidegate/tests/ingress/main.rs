@@ -19,6 +19,7 @@ mod framing;
 mod headers;
 mod heads;
 mod http2;
+mod limits;
 mod proxy_protocol;
 mod reloading;
 mod rig;
