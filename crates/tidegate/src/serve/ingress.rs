@@ -52,7 +52,10 @@ const LOOK_EVERY: Duration = Duration::from_secs(10);
 
 impl Bound {
     /// Binds the configured addresses, or takes the sockets that listen there already.
-    pub(super) async fn bind(configuration: &Configuration, sockets: &mut Sockets) -> Result<Self, ServeError> {
+    pub(super) async fn bind(
+        configuration: &Configuration,
+        sockets: &mut Sockets,
+    ) -> Result<Self, ServeError> {
         let ingress = &configuration.ingress;
         let plain = sockets.listen(LISTEN, ingress.listen).await?;
         let tls = match ingress.tls_listen {
@@ -126,7 +129,15 @@ impl Ingress {
             let authz = Authz::new(ingress.defense.clone(), move |host| asked.app_of_host(host));
             let options = authz_options(&configuration.ingress.proxy);
             let workers = workers.clone();
-            around.listeners.spawn(authz::serve(listener, authz, options, refused, connections, workers, told));
+            around.listeners.spawn(authz::serve(
+                listener,
+                authz,
+                options,
+                refused,
+                connections,
+                workers,
+                told,
+            ));
         }
         ingress.spawn_upkeep(around.shutdown, around.listeners);
         ingress
@@ -146,7 +157,9 @@ impl Ingress {
     /// Where apps are served, for people.
     pub(super) fn places(&self) -> String {
         let tls = self.tls_address.map(|address| format!(" and https://{address}")).unwrap_or_default();
-        let authz = self.authz_address.map(|address| format!("\n  authz    http://{address}   GET /authz, ext_authz"));
+        let authz = self
+            .authz_address
+            .map(|address| format!("\n  authz    http://{address}   GET /authz, ext_authz"));
         format!("http://{}{tls}{}", self.address, authz.unwrap_or_default())
     }
 

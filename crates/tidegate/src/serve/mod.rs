@@ -18,9 +18,9 @@ use std::{
     time::Duration,
 };
 
+use handover::{Offer, Sockets};
 use prometheus_client::registry::Registry;
 use thiserror::Error;
-use handover::{Offer, Sockets};
 use threads::Threads;
 use tidegate_guard::{
     Metrics,
@@ -209,6 +209,7 @@ impl Instance {
         let secrets_directory = secrets.is_some().then(|| configuration.store.path.clone());
         let code = if first_start { admin.first_code() } else { None };
 
+        let secrets_directory = secrets.is_some().then(|| configuration.store.path.clone());
         let mut instance = Self {
             loaded,
             service,
@@ -226,7 +227,8 @@ impl Instance {
             handed_over,
             _offering: offering(offer, secrets_directory),
         };
-        let socket = instance.socket.as_deref().map(|path| listen_socket("guard.socket", path)).transpose()?;
+        let socket =
+            instance.socket.as_deref().map(|path| listen_socket("guard.socket", path)).transpose()?;
         let addresses = banner::Addresses {
             guard: guard_tcp.local_addr().unwrap_or(listener.listen),
             apps: instance.ingress.places(),
@@ -383,8 +385,7 @@ const CLOSING: Duration = Duration::from_secs(10);
 fn listen_socket(key: &'static str, path: &Path) -> Result<UnixListener, ServeError> {
     use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 
-    let failed =
-        |cause| ServeError::Listen { key, address: path.display().to_string(), cause };
+    let failed = |cause| ServeError::Listen { key, address: path.display().to_string(), cause };
     let is_socket = std::fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
     if is_socket && std::os::unix::net::UnixStream::connect(path).is_err() {
         std::fs::remove_file(path).map_err(failed)?;

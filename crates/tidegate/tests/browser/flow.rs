@@ -39,7 +39,7 @@ async fn from_the_sign_in_to_the_block_and_the_guards_stop() {
 
     stops_and_resumes(&browser).await;
     browser.go("/audit").await;
-    for action in ["policy_changed", "stop", "resume"] {
+    for action in ["Policy changed", "Stop", "Resume"] {
         browser.wait_for_text("main", action).await;
     }
     browser.assert_clean().await;

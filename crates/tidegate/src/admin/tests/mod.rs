@@ -70,7 +70,7 @@ impl Bench {
         let directory = tempfile::tempdir().unwrap();
         let clock = Arc::new(ManualClock::at(1_764_460_800_000));
         let backend = MemoryBackend::new(Arc::clone(&clock) as Arc<dyn Clock>);
-        let store = Arc::new(Driver::start(backend, DriverOptions::default()));
+        let store = Arc::new(Driver::start(backend, DriverOptions::new("memory", 100_000)));
         let apps = ["shop", "blog"].map(|name| AppSetup { name: name.to_owned(), routed: true });
         let options = DefenseOptions {
             apps: apps.into(),
@@ -109,7 +109,7 @@ impl Bench {
             let (host, path) = ("shop.example", "/cart?secret=1");
             let incoming = Incoming { peer, client, host, method: "GET", path, headers: &headers };
             let judged = self.defense.judge(&app, &incoming);
-            judged.record.finish(judged.refusal.map_or(200, |refusal| refusal.status.into()));
+            judged.record.finish(judged.refusal.map_or(200, |refusal| refusal.status().into()));
         }
     }
 

@@ -112,6 +112,8 @@ async fn enforcing_comes_after_the_replay_of_the_same_settings() {
     assert_eq!(enforce(SETTINGS).await, StatusCode::SEE_OTHER);
     let abuse = bench.call("read", GET, "/apps/shop/abuse", "").await.json();
     assert_eq!((&abuse["policy"]["mode"], &abuse["policy"]["rps"]), (&"enforce".into(), &0.5.into()));
+    let preview = bench.page(POST, "/apps/shop/preview", &cookie, &form(SETTINGS, "")).await;
+    assert!(preview.text.contains("in force") && !preview.text.contains("Enforce these"), "{}", preview.text);
     bench.traffic("192.0.2.7", 20);
     let page = bench.page(GET, "/apps/shop", &cookie, "").await;
     assert!(page.text.contains("Over the rate") && page.text.contains("Enforcing"), "{}", page.text);

@@ -40,7 +40,7 @@ pub(super) async fn page(State(admin): State<Arc<Admin>>, visitor: Visitor) -> R
                         @for entry in &found.entries {
                             tr {
                                 td { (Utc(entry.at_ms)) }
-                                td { strong { (entry.action) } }
+                                td { strong { (words(&entry.action)) } }
                                 td.full.break { (entry.subject) }
                                 td.full.break.muted { (entry.details) }
                                 td.full.break data-name="By" { (entry.actor) }
@@ -52,4 +52,13 @@ pub(super) async fn page(State(admin): State<Arc<Admin>>, visitor: Visitor) -> R
         }
     };
     Ok(frame::page(&visitor, Place::Audit, "Audit", None, &content))
+}
+
+/// `policy_changed` as people say it.
+fn words(action: &str) -> String {
+    let mut text = action.replace('_', " ");
+    if let Some(first) = text.get_mut(..1) {
+        first.make_ascii_uppercase();
+    }
+    text
 }

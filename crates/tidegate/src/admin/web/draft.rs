@@ -196,7 +196,8 @@ fn instant(text: &str) -> Option<u64> {
 
 fn instant_text(at_ms: u64) -> String {
     let text = crate::cli::Utc(at_ms).to_string();
-    text.trim_end_matches(" UTC").trim_end_matches(":00").replacen(' ', "T", 1)
+    let text = text.trim_end_matches(" UTC");
+    text.strip_suffix(":00").unwrap_or(text).replacen(' ', "T", 1)
 }
 
 /// Days from 1970-01-01 in the Gregorian calendar: years begin in March, so that the day that comes and goes is

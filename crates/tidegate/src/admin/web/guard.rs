@@ -130,15 +130,16 @@ fn state_part(state: Result<&control::State, &String>) -> Markup {
                         th.number { "Commands spent" } th.number { "Budget" } th.number { "Left for everybody" }
                         th.number { "Kept for known-good" }
                     } }
-                    tbody { @for (name, family) in &state.families { (family_row(name.as_str(), family)) } }
+                    tbody { @for (name, family) in &state.families { (family_row(name.as_str(), family, state.fence.stopped)) } }
                 }
             }
         }
     }
 }
 
-fn family_row(name: &str, family: &FamilyState) -> Markup {
+fn family_row(name: &str, family: &FamilyState, fenced: bool) -> Markup {
     let (class, word) = match family.state {
+        _ if fenced => ("off", "Held back"),
         Phase::Open if family.warned => ("warn", "Nearly spent"),
         Phase::Open => ("good", "Open"),
         Phase::Reserve => ("warn", "Known-good only"),

@@ -26,6 +26,8 @@ pub(super) enum Preview {
     Faults(Vec<PolicyFault>),
     Unavailable(String),
     Replayed(Box<Replay>),
+    /// The same, of the settings that are being enforced.
+    InForce(Box<Replay>),
 }
 
 pub(super) fn part(preview: &Preview, app: &str, visitor: &Visitor) -> Markup {
@@ -44,7 +46,11 @@ pub(super) fn part(preview: &Preview, app: &str, visitor: &Visitor) -> Markup {
             }
         },
         Preview::Unavailable(why) => html! { p.note.bad { (why) } (ask(app)) },
-        Preview::Replayed(replay) => replayed(replay, app, visitor),
+        Preview::Replayed(replay) => html! { (replayed(replay)) (enforce(replay, app, visitor)) },
+        Preview::InForce(replay) => html! {
+            (replayed(replay))
+            p.hint { "These settings are in force. Change one to see what another would block." }
+        },
     }
 }
 
@@ -53,7 +59,7 @@ fn ask(app: &str) -> Markup {
     html! { div { button formaction={ "/apps/" (path_part(app)) "/preview" } { "Preview" } } }
 }
 
-fn replayed(replay: &Replay, app: &str, visitor: &Visitor) -> Markup {
+fn replayed(replay: &Replay) -> Markup {
     let total = replay.would_block.total;
     let bar = |step: &ReplayStep| Bar {
         at_ms: step.at_ms,
@@ -86,7 +92,6 @@ fn replayed(replay: &Replay, app: &str, visitor: &Visitor) -> Markup {
             }
             @if !replay.top_clients.is_empty() { (clients(replay)) }
         }
-        (enforce(replay, app, visitor))
     }
 }
 

@@ -134,11 +134,18 @@ async fn replay(admin: &Arc<Admin>, visitor: &Visitor, app: &str, draft: &Draft)
     match admin.apps.replay(app, policy.to_json()).await {
         Ok(replay) => {
             admin.sessions.note_replayed(&visitor.session.key, mark(app, draft));
-            Preview::Replayed(Box::new(read(&replay)))
+            let replay = Box::new(read(&replay));
+            if is_enforced(admin, app, draft) { Preview::InForce(replay) } else { Preview::Replayed(replay) }
         }
         Err(PolicyRefused::Invalid(faults)) => Preview::Faults(faults),
         Err(refused) => Preview::Unavailable(refused.to_string()),
     }
+}
+
+/// Whether these very settings are being enforced already.
+fn is_enforced(admin: &Admin, app: &str, draft: &Draft) -> bool {
+    let policy = admin.apps.abuse(app, Window::Minute).and_then(|abuse| abuse.policy);
+    policy.is_some_and(|policy| policy.mode == "enforce" && Draft::of(&policy) == *draft)
 }
 
 /// What a replay was of: the app and all settings.
@@ -360,7 +367,7 @@ fn defense_card(visitor: &Visitor, abuse: &Abuse, card: &Card) -> Markup {
         section.card aria-labelledby="defense" {
             div.head {
                 h2 #defense { "Abuse defense" }
-                span.muted.small { "Version " (abuse.version) }
+                span.muted.small { "Mode: " (mode_name(mode)) ", version " (abuse.version) }
             }
             @match said {
                 Some(Said::Good(text)) => p.note.good role="status" { (text) },
@@ -392,6 +399,15 @@ fn defense_card(visitor: &Visitor, abuse: &Abuse, card: &Card) -> Markup {
                 }
             }
         }
+    }
+}
+
+fn mode_name(mode: &str) -> &str {
+    match mode {
+        "off" => "off",
+        "log_only" => "log only",
+        "enforce" => "enforce",
+        _ => "none that can be used",
     }
 }
 
