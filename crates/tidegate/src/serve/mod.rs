@@ -206,7 +206,6 @@ impl Instance {
             })
             .map_err(ServeError::Tokens)?,
         );
-        let secrets_directory = secrets.is_some().then(|| configuration.store.path.clone());
         let code = if first_start { admin.first_code() } else { None };
 
         let secrets_directory = secrets.is_some().then(|| configuration.store.path.clone());

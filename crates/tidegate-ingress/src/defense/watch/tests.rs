@@ -10,9 +10,11 @@ use crate::defense::{AppSetup, DefenseOptions, Incoming};
 #[tokio::test]
 async fn a_thousand_refusals_are_one_line() {
     let clock = Arc::new(ManualClock::at(1_000_000));
-    let store = Arc::new(Driver::start(MemoryBackend::new(clock.clone()), DriverOptions::new("memory", 1000)));
+    let store =
+        Arc::new(Driver::start(MemoryBackend::new(clock.clone()), DriverOptions::new("memory", 1000)));
     let apps = ["blog", "shop"].map(|name| AppSetup { name: name.to_owned(), routed: true });
-    let options = DefenseOptions { apps: apps.into(), tracked_clients_max: 1000, ..DefenseOptions::default() };
+    let options =
+        DefenseOptions { apps: apps.into(), tracked_clients_max: 1000, ..DefenseOptions::default() };
     let defense = Defense::open(store, clock, options).await;
     let policy = br#"{"mode":"enforce","rps":0.001,"burst":1,"deny_user_agents":["evil"]}"#;
     for app in ["blog", "shop"] {
