@@ -16,7 +16,7 @@ use crate::{Key, LimitStore, LimitStoreExt, StoreError, View};
 /// What begins a line that one process says to the other, beside whatever else a test binary prints.
 const MARK: &str = "tidegate-contract:";
 /// Calls at once in each process: together 50.
-const CALLS: u64 = 25;
+const CALLS: usize = 25;
 const LIMIT: u64 = 5;
 const ROUNDS: u64 = 20;
 const KEYS: usize = 6;
@@ -29,7 +29,7 @@ const PARTS: [(&str, u64); 5] = [
     // Updates of all keys, named in orders that are in each other's way: how many were seen torn or refused.
     ("orders", 0),
     // The counters that these left behind.
-    ("total", 2 * ROUNDS * CALLS * KEYS as u64),
+    ("total", 2 * ROUNDS * (CALLS * KEYS) as u64),
     // Claims that are made and given back: how many callers had one while another did.
     ("claims", 0),
     // Sweeps at once over rows that live and rows that die: how many of those that live are missing after it.
@@ -41,6 +41,7 @@ const PLACE: &str = "TIDEGATE_CONTRACT_STORE";
 
 /// Where the store is that this process shall [`take_part`] on; none where it is no child.
 #[must_use]
+#[expect(clippy::disallowed_methods, reason = "a child of a test, which is told so")]
 pub fn place_of_child() -> Option<String> {
     env::var(PLACE).ok()
 }
@@ -154,7 +155,7 @@ async fn play(store: &Arc<dyn LimitStore>, part: &str, round: u64) -> Result<u64
         "orders" => {
             let calls = (0..CALLS).map(|call| {
                 let (store, mut keys) = (Arc::clone(store), keys());
-                keys.rotate_left((call as usize) % KEYS);
+                keys.rotate_left(call % KEYS);
                 if call % 4 < 2 {
                     keys.reverse();
                 }

@@ -57,8 +57,8 @@ fn rolls_out(kind: &str, url: &str) {
     assert_eq!([count(&old[0]), count(&old[1])], [3, 4], "those on the old secret go on counting");
     assert_eq!(count(&new), 2);
 
-    // The changes that cut lives short leave a few records of their own.
-    // What has expired is swept by the next new one at its start, although it can't read it.
+    // What has expired is swept by the next new one at its start, although it can't read it. (The changes that cut
+    // lives short leave a few records of their own.)
     let before = entries(&old[0]);
     expire(&old[0], "short", 0..SHORT);
     let [old, replaced] = old;

@@ -11,6 +11,7 @@ use super::{message::fresh_op, server::Setup};
 const STORE: &str = "TIDEGATE_TEST_STORE";
 
 /// `setup` on an empty store of the kind that this process tests.
+#[expect(clippy::disallowed_methods, reason = "a child of a test, which is told so")]
 pub(crate) fn on_tested_store(setup: Setup) -> Setup {
     match env::var(STORE) {
         Ok(url) => on_part_of(setup, &url),
