@@ -13,13 +13,14 @@ use smallvec::SmallVec;
 use tidegate_core::{
     address::Address,
     forwarded::{self, Source},
-    tracker::{Key, Limit, Work},
+    tracker::{Key, Limit},
 };
 
 use crate::{
     clock::Clock,
     identity::{Fingerprint, Seed, SourcePrefix},
     metrics::{Metrics, Stage},
+    operation::{Class, Operation},
     profile::{HttpProfile, InvalidProfile, Profile, Trust},
     refusal::{BodyTooLarge, Dimension, RateLimited},
     tracker::{Charge, Decision, Size, Tracker},
@@ -37,21 +38,6 @@ struct Inner {
     seed: Seed,
     clock: Clock,
     metrics: Metrics,
-}
-
-/// What a request is for, as far as its head tells. Operations of one class and number share a budget.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Operation {
-    class: Class,
-    number: u8,
-}
-
-/// How an operation fares when there is too much.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Class {
-    Critical,
-    Optional,
-    Health,
 }
 
 /// Whom and what a request turned out to concern. Give everything that is known, and give the resource as it was
@@ -101,18 +87,21 @@ impl HttpAdmission {
     /// One of them has no room. Nothing was charged.
     pub fn stage_one(&self, source: SourcePrefix, operation: Operation) -> Result<Lease, RateLimited> {
         let inner = &*self.0;
-        let (dimension, limit) = match operation.class {
+        let (dimension, limit) = match operation.class() {
             Class::Health => (Dimension::HealthSourcePrefix, inner.profile.health_source_prefix),
             Class::Critical | Class::Optional => (Dimension::SourcePrefix, inner.profile.source_prefix),
         };
         let key = inner.seed.key(dimension, &[], source.bytes());
         let global = Charge { place: GLOBAL, limit: inner.profile.global, dimension: Dimension::Global };
-        let limit_of_operation = inner.limit_of(operation.class);
-        let of_operation =
-            Charge { place: operation.place(), limit: limit_of_operation, dimension: Dimension::Operation };
+        let limit_of_operation = inner.limit_of(operation.class());
+        let of_operation = Charge {
+            place: 1 + operation.place(),
+            limit: limit_of_operation,
+            dimension: Dimension::Operation,
+        };
         let fixed = [global, of_operation];
         let decision = Decision {
-            fixed: if operation.class == Class::Health { &fixed[1..] } else { &fixed },
+            fixed: if operation.class() == Class::Health { &fixed[1..] } else { &fixed },
             keyed: &[Charge { place: key, limit, dimension }],
             ..operation.decision()
         };
@@ -192,44 +181,6 @@ impl Inner {
             Class::Optional => self.profile.optional_operation,
             Class::Health => self.profile.health_operation,
         }
-    }
-}
-
-impl Operation {
-    /// Renewing, updating or deleting what the caller holds: it goes on while optional work is shed.
-    #[must_use]
-    pub const fn critical(number: u8) -> Self {
-        Self { class: Class::Critical, number }
-    }
-
-    /// Anything else: it is shed first.
-    #[must_use]
-    pub const fn optional(number: u8) -> Self {
-        Self { class: Class::Optional, number }
-    }
-
-    /// An orchestrator's probe: it has budgets of its own, whatever else goes on. Give it to the exact path and
-    /// method of the probe alone.
-    #[must_use]
-    pub const fn health() -> Self {
-        Self { class: Class::Health, number: 0 }
-    }
-
-    const fn place(self) -> usize {
-        1 + self.class as usize * OPERATIONS + self.number as usize
-    }
-
-    const fn work(self) -> Work {
-        match self.class {
-            Class::Optional => Work::Optional,
-            Class::Critical | Class::Health => Work::Critical,
-        }
-    }
-
-    const fn decision(self) -> Decision<'static> {
-        let work = self.work();
-        let may_use_reserve = matches!(work, Work::Critical);
-        Decision { work, may_use_reserve, leased: true, fixed: &[], keyed: &[] }
     }
 }
 
@@ -324,8 +275,8 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        let fixed = [GLOBAL, self.operation.place()];
-        let fixed = if self.operation.class == Class::Health { &fixed[1..] } else { &fixed };
+        let fixed = [GLOBAL, 1 + self.operation.place()];
+        let fixed = if self.operation.class() == Class::Health { &fixed[1..] } else { &fixed };
         let mut keyed = SmallVec::<[Key; 1 + SCOPE_DIMENSIONS]>::new();
         keyed.push(self.source);
         keyed.extend(self.scope.iter().flatten().copied());
@@ -365,6 +316,6 @@ impl Collector for Gauges {
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
+/// The place of the global budget; those of the operations follow it.
 const GLOBAL: usize = 0;
-const OPERATIONS: usize = 1 + u8::MAX as usize;
-const FIXED_ROWS: usize = 1 + 3 * OPERATIONS;
+const FIXED_ROWS: usize = 1 + Operation::PLACES;

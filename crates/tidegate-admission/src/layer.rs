@@ -20,7 +20,8 @@ use tower::{BoxError, Layer, Service};
 
 use crate::{
     body::{AdmittedBody, CappedBody},
-    http::{HttpAdmission, Operation},
+    http::HttpAdmission,
+    operation::Operation,
     refusal::RateLimited,
     stage_two::{Held, StageTwo},
 };

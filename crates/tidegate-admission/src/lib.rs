@@ -11,6 +11,7 @@ mod http;
 mod identity;
 pub mod layer;
 mod metrics;
+mod operation;
 pub mod profile;
 mod refusal;
 mod stage_two;
@@ -21,9 +22,10 @@ mod udp;
 pub use self::stage_two::NoAdmission;
 pub use self::{
     clock::Clock,
-    http::{HttpAdmission, Lease, Operation, Scope},
+    http::{HttpAdmission, Lease, Scope},
     identity::{Fingerprint, Seed, SourcePrefix},
     layer::{AdmissionLayer, Peer},
+    operation::Operation,
     profile::Profile,
     refusal::{BodyTooLarge, Cause, Dimension, RateLimited},
     stage_two::{StageTwo, Tunnel},

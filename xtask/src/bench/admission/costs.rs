@@ -111,7 +111,7 @@ fn turns(
         let choices: Vec<[usize; HTTP_KEYED]> =
             (0..settings.decisions).map(|_| [(); HTTP_KEYED].map(|()| random.below(each))).collect();
         let ours = cost(&choices, &admit)?;
-        let governors = cost(&choices, &check)?;
+        let governors = cost(&choices, check)?;
         println!("{:<28} {:>6.0} ns  governor {:>6.0} ns", case.name, ours.ns, governors.ns);
         case.allocations_each = case.allocations_each.max(ours.allocations);
         case.ours_ns.push(ours.ns);
