@@ -72,7 +72,7 @@ pub(super) async fn abuse(
     asked: Result<Query<Asked>, QueryRejection>,
 ) -> Found {
     admin.access.bearer(&headers)?.needs(Ability::Read)?;
-    let Query(Asked { window }) = asked.map_err(query_fault)?;
+    let Query(Asked { window }) = asked.map_err(|rejection| query_fault(&rejection))?;
     let view = admin.apps.0.as_ref().and_then(|defense| defense.view(&app, window.of_defense()));
     Ok(with_tag(&view.ok_or(Refused::NoSuchApp)?))
 }
@@ -126,7 +126,7 @@ pub(super) async fn traffic(
     asked: Result<Query<Asked>, QueryRejection>,
 ) -> Found {
     admin.access.bearer(&headers)?.needs(Ability::Read)?;
-    let Query(Asked { window }) = asked.map_err(query_fault)?;
+    let Query(Asked { window }) = asked.map_err(|rejection| query_fault(&rejection))?;
     let view = admin.apps.0.as_ref().and_then(|defense| defense.traffic(&app, window.of_defense()));
     Ok(Json(view.ok_or(Refused::NoSuchApp)?).into_response())
 }
@@ -143,7 +143,7 @@ pub(super) async fn access_log(
     asked: Result<Query<AskedLog>, QueryRejection>,
 ) -> Found {
     admin.access.bearer(&headers)?.needs(Ability::Read)?;
-    let Query(AskedLog { limit }) = asked.map_err(query_fault)?;
+    let Query(AskedLog { limit }) = asked.map_err(|rejection| query_fault(&rejection))?;
     if !(1..=LOG_LIMIT_MAX).contains(&limit) {
         return Err(Refused::BadRequest(format!("limit: must be from 1 to {LOG_LIMIT_MAX}")));
     }
@@ -164,7 +164,7 @@ impl From<PolicyRefused> for Refused {
     }
 }
 
-fn query_fault(rejection: QueryRejection) -> Refused {
+fn query_fault(rejection: &QueryRejection) -> Refused {
     Refused::BadRequest(rejection.body_text())
 }
 

@@ -52,6 +52,7 @@ impl Visitor {
 
     /// # Errors
     /// The page that says which ability is missing.
+    #[expect(clippy::result_large_err, reason = "handlers answer with it, and the good case is as common")]
     pub(super) fn needs(&self, ability: Ability) -> Result<(), Response> {
         self.caller.needs(ability).map_err(|denied| {
             let Denied::Lacks(ability) = denied else { return Redirect::to("/sign-in").into_response() };

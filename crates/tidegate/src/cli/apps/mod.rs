@@ -34,6 +34,7 @@ pub struct AppsArgs {
 
 /// What to do with apps.
 #[derive(Debug, Clone, Subcommand)]
+#[expect(clippy::large_enum_variant, reason = "there is one in a run")]
 pub enum AppsVerb {
     /// Every app, how its defense stands, and what it did in the last hour
     List,
