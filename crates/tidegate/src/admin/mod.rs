@@ -20,6 +20,7 @@ use axum::{
 };
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use parking_lot::RwLock;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use prometheus_client::{encoding::text, registry::Registry};
 use tidegate_core::{admission::FamilyRules, secret::Secret};
 use tidegate_guard::service::Service;
@@ -114,6 +115,14 @@ impl Admin {
 
 fn families(configuration: &Configuration) -> BTreeMap<String, FamilyRules> {
     configuration.guard.as_ref().map(|rules| rules.families.clone()).unwrap_or_default()
+}
+
+/// What a part of a path can't have in it.
+const IN_A_PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+
+/// A name as a part of a path.
+pub(crate) fn path_part(name: &str) -> String {
+    utf8_percent_encode(name, IN_A_PATH).to_string()
 }
 
 async fn metrics(State(admin): State<Arc<Admin>>, headers: HeaderMap) -> Response {

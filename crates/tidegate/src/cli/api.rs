@@ -216,18 +216,6 @@ impl Answered {
     }
 }
 
-/// A name as a part of a path.
-pub(super) fn path_part(name: &str) -> String {
-    percent(name)
-}
-
-fn percent(name: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
-    name.bytes()
-        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
-        .collect()
-}
-
 fn refusal_text(status: StatusCode, body: &Refusal) -> String {
     let error = &body.0.error;
     let mut text = format!("refused: {} ({})", error.code, status.as_u16());

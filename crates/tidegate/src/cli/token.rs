@@ -8,10 +8,11 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{
-    api::{Api, ApiError, ReachArgs, path_part},
+    api::{Api, ApiError, ReachArgs},
     words::{Column, Utc, printable, table},
 };
 use crate::{
+    admin::path_part,
     config::{Ability, Loaded},
     process::EXIT_GOOD,
 };

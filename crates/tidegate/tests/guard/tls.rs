@@ -1,6 +1,12 @@
 //! TLS on the guard's port: both versions of HTTP, by what the client offers.
 
-use std::{fs, io::Write as _, net::TcpStream, path::Path, sync::Arc};
+use std::{
+    fs,
+    io::Write as _,
+    net::{SocketAddr, TcpStream},
+    path::Path,
+    sync::Arc,
+};
 
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use serde_json::json;
@@ -19,7 +25,7 @@ use crate::{
         DEADLINE,
         message::{incr, one_step, signed},
         server::{SECRET, Server, Setup},
-        wire::Wire,
+        wire::{self, Wire},
     },
 };
 
@@ -78,10 +84,37 @@ fn a_hello_that_stops_half_way_is_closed_while_others_are_served() {
     }
 }
 
+#[test]
+fn the_admin_listener_offers_tls_and_its_cookie_stays_there() {
+    let (server, roots) = start_with("admin");
+    assert!(server.banner().contains(&format!("  admin    https://{}", server.admin)), "{}", server.banner());
+    let token = server.made_secret("admin_token");
+    for offered in [&[b"http/1.1".as_slice()][..], &[]] {
+        let mut wire = Wire::over(connect_to(server.admin, &roots, offered));
+        let page = wire.exchange(b"GET /sign-in HTTP/1.1\r\nhost: admin\r\n\r\n").unwrap();
+        assert_eq!(page.status, 200, "{}", page.text());
+        let form = format!("token={token}");
+        let headers = [("content-type", "application/x-www-form-urlencoded")];
+        let signed_in = wire.exchange(&wire::request("POST", "/sign-in", &headers, form.as_bytes())).unwrap();
+        let cookie = signed_in.header("set-cookie").unwrap_or_default();
+        assert!(signed_in.status == 303 && cookie.contains("; Secure"), "{}", signed_in.status);
+    }
+    let mut wire = Wire::tcp(server.admin).unwrap();
+    let _ = wire.send(b"GET /sign-in HTTP/1.1\r\nhost: admin\r\n\r\n");
+    assert!(!wire.until_closed().unwrap().starts_with(b"HTTP"), "no page in clear text");
+}
+
 fn start() -> (Server, RootCertStore) {
+    start_with("guard")
+}
+
+fn start_with(section: &str) -> (Server, RootCertStore) {
     let CertifiedKey { cert, signing_key } = generate_simple_self_signed(["guard.test".to_owned()]).unwrap();
-    let setup = Setup::new().set("guard.tls_cert", "cert.pem").set("guard.tls_key", "key.pem");
-    let setup = setup.set("guard.header_timeout_ms", "1500");
+    let files = [("tls_cert", "cert.pem"), ("tls_key", "key.pem")];
+    let setup = files
+        .iter()
+        .fold(Setup::new(), |setup, (key, file)| setup.set(&format!("{section}.{key}"), file))
+        .set("guard.header_timeout_ms", "1500");
     fs::write(setup.folder().join("cert.pem"), cert.pem()).unwrap();
     fs::write(setup.folder().join("key.pem"), signing_key.serialize_pem()).unwrap();
     let roots = roots(&setup.folder().join("cert.pem"));
@@ -113,7 +146,15 @@ fn connect(
     roots: &RootCertStore,
     offered: &[&[u8]],
 ) -> StreamOwned<ClientConnection, TcpStream> {
-    let stream = TcpStream::connect_timeout(&server.guard, DEADLINE).unwrap();
+    connect_to(server.guard, roots, offered)
+}
+
+fn connect_to(
+    address: SocketAddr,
+    roots: &RootCertStore,
+    offered: &[&[u8]],
+) -> StreamOwned<ClientConnection, TcpStream> {
+    let stream = TcpStream::connect_timeout(&address, DEADLINE).unwrap();
     stream.set_read_timeout(Some(DEADLINE)).unwrap();
     let mut stream = StreamOwned::new(ClientConnection::new(client(roots, offered), name()).unwrap(), stream);
     stream.flush().unwrap();

@@ -113,7 +113,7 @@ impl Setup {
         let address = |label| address_in(&banner.now(), label);
         let (guard, admin, apps) = (address("  guard "), address("  admin "), address("  apps "));
         let server = Server { process, guard, admin, apps, banner, log, setup: self.clone() };
-        let is_https = server.banner.now().contains("https://");
+        let is_https = server.banner.now().contains("  guard    https://");
         let probed = if is_https { server.admin } else { server.guard };
         eventually("ready", || {
             let reply = wire::get(probed, "/readyz").ok()?;

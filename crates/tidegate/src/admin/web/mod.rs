@@ -2,11 +2,13 @@
 
 mod assets;
 mod audit;
+mod card;
 mod chart;
 mod draft;
 mod events;
 mod frame;
 mod guard;
+mod numbers;
 mod overview;
 mod preview;
 mod sign_in;

@@ -9,13 +9,13 @@ use super::{
     chart::{self, Bar},
     events,
     frame::{self, Place},
-    traffic::badge,
+    numbers::badge,
     visitor::Visitor,
     words::{Plural, count},
 };
 use crate::{
     admin::{
-        Admin,
+        Admin, path_part,
         shapes::{App, Point},
     },
     config::Ability,
@@ -76,14 +76,6 @@ fn app_row(app: &App) -> Markup {
             td.number data-name="Blocked" { (count(counters.blocked_total())) }
         }
     }
-}
-
-/// A name as a part of a path.
-pub(super) fn path_part(name: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
-    name.bytes()
-        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
-        .collect()
 }
 
 pub(super) fn bars(series: &[Point]) -> Vec<Bar> {

@@ -4,13 +4,15 @@ use maud::{Markup, html};
 
 use super::{
     chart::{self, Bar},
-    overview::path_part,
-    traffic::reason_name,
+    numbers::reason_name,
     visitor::Visitor,
     words::{Plural, count, percent, time},
 };
 use crate::{
-    admin::shapes::{PolicyFault, Replay, ReplayStep},
+    admin::{
+        path_part,
+        shapes::{PolicyFault, Replay, ReplayStep},
+    },
     config::Ability,
 };
 

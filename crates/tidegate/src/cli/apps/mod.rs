@@ -13,9 +13,12 @@ use http::Method;
 use serde_json::Value;
 
 use self::change::Change;
-use super::api::{Answered, Api, ApiError, ReachArgs, path_part};
+use super::api::{Answered, Api, ApiError, ReachArgs};
 use crate::{
-    admin::shapes::{Abuse, Apps, Replay},
+    admin::{
+        path_part,
+        shapes::{Abuse, Apps, Replay},
+    },
     config::Loaded,
     process::{EXIT_DENIED, EXIT_GOOD},
 };
