@@ -26,12 +26,14 @@ struct Target {
     input_bytes_max: usize,
 }
 
-const TARGETS: [Target; 4] = [
+const TARGETS: [Target; 6] = [
     Target { name: "signature_header", input_bytes_max: 512 },
     // A little over the largest body, so that the bound itself is met.
     Target { name: "rpc_body", input_bytes_max: 17 * 1024 },
     Target { name: "engine_recovery", input_bytes_max: 32 * 1024 },
     Target { name: "address", input_bytes_max: 128 },
+    Target { name: "rendezvous_datagram", input_bytes_max: 300 },
+    Target { name: "admission_profile", input_bytes_max: 8 * 1024 },
 ];
 
 /// An input that takes longer than this is a finding: nothing that is fuzzed loops over more than its input.

@@ -10,6 +10,7 @@ mod links;
 mod shell;
 mod test;
 mod tools;
+mod typescript;
 
 use std::process::ExitCode;
 
@@ -32,10 +33,10 @@ enum Verb {
     Fuzz(fuzz::Arguments),
     /// Licences, sources and duplicates of the dependencies; known vulnerabilities where the database can be reached.
     Deny(deny::Arguments),
-    /// Measures: `guard` against Redis over the network, `engine` against the bare disk.
+    /// Measures, and publishes the figures: see `cargo xtask bench --help`.
     #[cfg(feature = "bench")]
     Bench(bench::Arguments),
-    /// Measures: `guard` against Redis over the network, `engine` against the bare disk.
+    /// Measures, and publishes the figures: see `cargo xtask bench --help`.
     #[cfg(not(feature = "bench"))]
     #[command(disable_help_flag = true)]
     Bench {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use crate::{clock, deny, fuzz, links, shell, tools};
+use crate::{clock, deny, fuzz, links, shell, tools, typescript};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -22,6 +22,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     shell::section("lints", lints)?;
     shell::section("dependencies", || deny::run(&deny::Arguments::default()))?;
     shell::section("tests", tests)?;
+    shell::section("typescript", || typescript::test(BENCH))?;
     shell::section("documentation", documentation)?;
     if arguments.fuzz_seconds > 0 {
         shell::section("fuzz", || fuzz::run_all(Duration::from_secs(arguments.fuzz_seconds)))?;
@@ -30,8 +31,19 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-const TOOLS: [tools::Tool; 6] =
-    [tools::OPENSSL, tools::CURL, tools::CXX, tools::POSTGRES, tools::MARIADB, tools::REDIS];
+const TOOLS: [tools::Tool; 11] = [
+    tools::OPENSSL,
+    tools::CURL,
+    tools::CXX,
+    tools::POSTGRES,
+    tools::MARIADB,
+    tools::REDIS,
+    tools::NPM,
+    tools::NGINX,
+    tools::IP,
+    tools::CHROMIUM,
+    tools::CHROMEDRIVER,
+];
 
 fn format() -> Result<()> {
     shell::run(shell::cargo().args(["fmt", "--all", "--check"]))?;

@@ -36,6 +36,13 @@ pub(crate) const OPENSSL: Tool = Tool {
 };
 pub(crate) const CURL: Tool =
     Tool { programs: &["curl"], package: "curl", needed_for: "the tests of the documented first request" };
+pub(crate) const CHROMIUM: Tool =
+    Tool { programs: &["chromium"], package: "chromium", needed_for: "the tests of the dashboard" };
+pub(crate) const CHROMEDRIVER: Tool = Tool {
+    programs: &["chromedriver"],
+    package: "chromium-driver",
+    needed_for: "the tests of the dashboard",
+};
 pub(crate) const CXX: Tool =
     Tool { programs: &["c++", "g++", "clang++"], package: "g++", needed_for: "building libFuzzer" };
 pub(crate) const NGINX: Tool = Tool {
@@ -48,6 +55,11 @@ pub(crate) const REDIS: Tool = Tool {
     package: "redis-server",
     needed_for: "the tests of the store on Redis, and the comparison with it",
 };
+pub(crate) const IP: Tool =
+    Tool { programs: &["ip"], package: "iproute2", needed_for: "the tests in network namespaces" };
+/// The package brings Node.js with it.
+pub(crate) const NPM: Tool =
+    Tool { programs: &["npm"], package: "npm", needed_for: "the tests of the TypeScript client" };
 
 /// Makes sure that all `tools` are there: looks, and as root on a Debian installs what is missing.
 ///

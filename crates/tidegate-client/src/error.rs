@@ -56,9 +56,75 @@ pub enum Cause {
         /// How long to wait, in ms.
         retry_after_ms: Option<u64>,
     },
-    /// The server can't answer now.
+    /// The server can't answer now, or too many calls of this client are under way.
     #[error("the server can't answer: {0}")]
     Unavailable(String),
+    /// The configuration is incomplete or invalid; nothing was sent.
+    #[error("the configuration of the guard store's client: {0}")]
+    Configuration(String),
+    /// Switched off by configuration; nothing was sent.
+    #[error("the guard store is switched off")]
+    Off,
+}
+
+/// A [`Cause`] in one word, for metrics and logs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Reason {
+    /// [`Cause::TimedOut`].
+    Timeout,
+    /// [`Cause::Transport`] and [`Cause::NotAGuard`].
+    Transport,
+    /// [`Cause::Unauthenticated`].
+    Authentication,
+    /// [`Cause::Configuration`].
+    Configuration,
+    /// [`Cause::BadRequest`] and [`Cause::Conflict`].
+    Request,
+    /// [`Cause::Stopped`].
+    Stopped,
+    /// [`Cause::Limited`].
+    Limited,
+    /// [`Cause::Unavailable`].
+    Unavailable,
+    /// [`Cause::Off`].
+    Off,
+}
+
+impl Reason {
+    /// The word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Timeout => "timeout",
+            Self::Transport => "transport",
+            Self::Authentication => "authentication",
+            Self::Configuration => "configuration",
+            Self::Request => "request",
+            Self::Stopped => "stopped",
+            Self::Limited => "limited",
+            Self::Unavailable => "unavailable",
+            Self::Off => "off",
+        }
+    }
+}
+
+impl GuardUnavailable {
+    /// The cause in one word.
+    #[must_use]
+    pub const fn reason(&self) -> Reason {
+        match &self.cause {
+            Cause::TimedOut => Reason::Timeout,
+            Cause::Transport(_) | Cause::NotAGuard { .. } => Reason::Transport,
+            Cause::Unauthenticated(_) => Reason::Authentication,
+            Cause::Configuration(_) => Reason::Configuration,
+            Cause::BadRequest(_) | Cause::Conflict(_) => Reason::Request,
+            Cause::Stopped { .. } => Reason::Stopped,
+            Cause::Limited { .. } => Reason::Limited,
+            Cause::Unavailable(_) => Reason::Unavailable,
+            Cause::Off => Reason::Off,
+        }
+    }
 }
 
 /// A client can't be made of this.

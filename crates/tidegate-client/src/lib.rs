@@ -1,164 +1,45 @@
-//! A client of the guard store: signed HTTP, a Unix socket, or the guard in the same process; and of the
-//! operator's calls: [`control`].
+//! A client of the guard store: signed HTTP, a Unix socket, or the guard in the same process; the ready-made
+//! limits that applications call; and the operator's calls: [`control`].
 //!
-//! A client never retries. Every failure is a [`GuardUnavailable`] that says why; what a failure means for
-//! the request at hand is the caller's to decide. Identities are hashed here, so that none reaches the
-//! server.
+//! A client never retries. Every failure is a [`GuardUnavailable`] that says why. A [`GuardClient`] leaves it to
+//! its caller what that means; the ready-made limits ([`RouteLimiter`], [`BulkReadGuard`], [`ReplayFence`],
+//! [`AttemptLimiter`]) know what it means for what they protect. Identities are hashed here, so that none
+//! reaches the server.
 
+mod client;
 pub mod control;
 mod error;
+mod fairness;
 mod http;
+mod layer;
+mod limits;
+mod memory;
+mod observer;
+#[cfg(feature = "redis")]
+pub mod redis;
+mod refusal;
+mod selection;
+mod timestamp;
+mod windows;
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
-
-use tidegate_core::secret::Secret;
-use tidegate_guard::Guard;
-use tidegate_protocol::{
-    identity::{self, Digest, Pepper, Purpose},
-    name::OperationId,
-    request::Request,
-    response::{ErrorBody, Response},
+pub use client::{
+    CALLS_MAX, GuardClient, RawAnswer, TIMEOUT_DEFAULT, TIMEOUT_MAX, TIMEOUT_MIN, operation_id,
 };
+pub use error::{Cause, ConfigurationFault, GuardUnavailable, Reason};
+pub use fairness::{Caller, GuardView, Networks};
+pub use layer::{RouteLimitLayer, RouteLimited};
+pub use limits::{
+    Attempt, AttemptBudget, AttemptLimiter, BULK_READS_A_DAY, BulkRead, BulkReadGuard, BulkReadLimits,
+    InvalidLimit, LegacyAttempt, LegacyError, LegacyRead, LegacyRefund, LegacyRoute, LegacyToken, Pending,
+    ReplayFence, RouteLimiter, Token, TokenUse,
+};
+pub use memory::ENTRIES_MAX;
+pub use observer::{DecidedBy, Event, Observer, Outcome};
+pub use refusal::{Refusal, RefusalCode, UNAVAILABLE_RETRY_MS, Verdict, WindowState};
+pub use selection::{Backend, Family, Selection};
+pub use windows::WindowLimit;
 
-pub use error::{Cause, ConfigurationFault, GuardUnavailable};
-use http::{HttpTransport, SocketTransport};
-
-/// A handle on a guard store. Cloning shares its connections.
-#[derive(Debug, Clone)]
-pub struct GuardClient {
-    transport: Transport,
-    pepper: Pepper,
-    timeout: Duration,
-}
-
-#[derive(Debug, Clone)]
-enum Transport {
-    Http(Arc<HttpTransport>),
-    Socket(Arc<SocketTransport>),
-    InProcess(Guard),
-}
-
-/// How long a call may take where nothing else is said.
-pub const TIMEOUT_DEFAULT: Duration = Duration::from_millis(750);
-/// The shortest time-out that is taken: less would fail on an ordinary network.
-pub const TIMEOUT_MIN: Duration = Duration::from_millis(100);
-/// The longest one: the server itself gives up after this.
-pub const TIMEOUT_MAX: Duration = Duration::from_secs(2);
-
-impl GuardClient {
-    /// A client that signs its requests and sends them to `url`: https, or http to this machine.
-    ///
-    /// # Errors
-    /// The URL can't be used.
-    pub fn new(url: &str, secret: Secret, pepper: &Secret) -> Result<Self, ConfigurationFault> {
-        Ok(Self::over(Transport::Http(Arc::new(HttpTransport::new(url, secret)?)), pepper))
-    }
-
-    /// A client over the guard store's Unix socket, whose permissions are the boundary.
-    #[must_use]
-    pub fn over_socket(path: impl Into<PathBuf>, pepper: &Secret) -> Self {
-        Self::over(Transport::Socket(Arc::new(SocketTransport::new(path.into()))), pepper)
-    }
-
-    /// A client of a guard in this process.
-    #[must_use]
-    pub fn in_process(guard: Guard, pepper: &Secret) -> Self {
-        Self::over(Transport::InProcess(guard), pepper)
-    }
-
-    /// With another time-out for each call, held between [`TIMEOUT_MIN`] and [`TIMEOUT_MAX`].
-    #[must_use]
-    pub fn with_timeout(self, timeout: Duration) -> Self {
-        Self { timeout: timeout.clamp(TIMEOUT_MIN, TIMEOUT_MAX), ..self }
-    }
-
-    /// What stands for `value` on the server.
-    #[must_use]
-    pub fn digest(&self, purpose: Purpose, value: &str) -> Digest {
-        identity::digest(&self.pepper, purpose, value)
-    }
-
-    /// Sends a request, once.
-    ///
-    /// # Errors
-    /// There is no answer, or it is a refusal. After a time-out or a broken connection the request may have
-    /// been executed; the same operation id tells.
-    pub async fn run(&self, request: &Request) -> Result<Response, GuardUnavailable> {
-        request.validate().map_err(|fault| Cause::BadRequest(fault.to_string()))?;
-        let exchange = async {
-            match &self.transport {
-                Transport::Http(http) => read_answer(&http.post(body(request)?).await?),
-                Transport::Socket(socket) => read_answer(&socket.post(body(request)?).await?),
-                Transport::InProcess(guard) => {
-                    guard.run(request.clone()).await.map_err(|refusal| Cause::of_refusal(refusal.to_body()))
-                }
-            }
-        };
-        match tokio::time::timeout(self.timeout, exchange).await {
-            Ok(answer) => answer.map_err(GuardUnavailable::from),
-            Err(_elapsed) => Err(Cause::TimedOut.into()),
-        }
-    }
-
-    /// Sends a body as it stands, once, and hands back what came: for tools that show the exchange itself.
-    ///
-    /// # Errors
-    /// There is no answer; an answer of any status is one.
-    pub async fn send_raw(&self, body: Vec<u8>) -> Result<RawAnswer, GuardUnavailable> {
-        let exchange = async {
-            match &self.transport {
-                Transport::Http(http) => http.post(body).await,
-                Transport::Socket(socket) => socket.post(body).await,
-                Transport::InProcess(_) => {
-                    Err(Cause::Transport("a guard in this process takes no bytes".into()))
-                }
-            }
-        };
-        match tokio::time::timeout(self.timeout, exchange).await {
-            Ok(answer) => answer.map_err(GuardUnavailable::from),
-            Err(_elapsed) => Err(Cause::TimedOut.into()),
-        }
-    }
-
-    fn over(transport: Transport, pepper: &Secret) -> Self {
-        Self { transport, pepper: Pepper::new(pepper), timeout: TIMEOUT_DEFAULT }
-    }
-}
-
-/// An answer as it came.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RawAnswer {
-    /// The HTTP status.
-    pub status: u16,
-    /// The JSON.
-    pub body: Vec<u8>,
-}
-
-/// An id for one logical call, to be kept by a caller that wants to retry it itself.
-///
-/// # Errors
-/// The system gives no random bytes.
-pub fn operation_id() -> Result<OperationId, GuardUnavailable> {
-    let mut bits = [0; 16];
-    getrandom::fill(&mut bits)
-        .map_err(|error| Cause::Transport(format!("drawing an operation id: {error}")))?;
-    Ok(OperationId::from_random(bits))
-}
-
-fn body(request: &Request) -> Result<Vec<u8>, Cause> {
-    request.to_json().map_err(|fault| Cause::BadRequest(fault.to_string()))
-}
-
-/// Reads what the server answered.
-///
-/// # Errors
-/// It is a refusal, or nothing that a guard store says.
-fn read_answer(answer: &RawAnswer) -> Result<Response, Cause> {
-    if answer.status == 200 {
-        return Response::from_json(&answer.body).map_err(|_| Cause::NotAGuard { status: 200 });
-    }
-    match ErrorBody::from_json(&answer.body) {
-        Ok(refusal) => Err(Cause::of_refusal(refusal)),
-        Err(_) => Err(Cause::NotAGuard { status: answer.status }),
-    }
-}
+#[cfg(test)]
+mod log;
+#[cfg(test)]
+mod vectors;

@@ -18,6 +18,7 @@ pub mod policy;
 pub mod record;
 pub mod reservation;
 pub mod secret;
+pub mod tracker;
 pub mod window;
 
 /// The largest limit, cost or counter: what every JSON reader can hold exactly (2^53 - 1).

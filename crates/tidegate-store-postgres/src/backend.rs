@@ -11,6 +11,13 @@
 //!   insert pass it together, a batch that has looked for absent rows passes it alone. Batches that only
 //!   change rows that are there, or that only read, don't meet it.
 //!
+//! Rows that are only watched are locked for sharing, so that instances which watch the same rows load side by
+//! side. To PostgreSQL whoever shares a lock comes before whoever waits for it to write: where instances watch a
+//! row without a pause, an operator's stop would wait for ever. So there is a turnstile, another lock that only
+//! the store uses, whose waiters come in their order. Batches that watch pass it together, before their rows and
+//! until they end. A batch that has waited for a row in vain begins again, and passes the turnstile alone: those
+//! that watched have ended by then, and others come after it.
+//!
 //! So at the time of the second look all that a batch has read is as it was read, and stays so until its writes
 //! can be seen. A batch that writes nothing needs only the second look: without it, a row might be seen as
 //! another batch left it, and a row of the same batch not at all.
@@ -20,22 +27,34 @@
 //! far as the server's clock doesn't step back. The time at which a transaction began would not do: it waits
 //! for its locks after that.
 
-use tidegate_store::{Backend, BackendError, Change, Key, Loaded, Scope, Swept};
+use std::time::Duration;
+
+use tidegate_store::{Backend, BackendError, Change, Key, Loaded, Scope, Swept, runs};
 use tokio_postgres::{Row, types::ToSql};
 
 use crate::{
     Batch, OpenError, Options,
     batch::{Writes, in_order},
-    connection::{Pool, Query},
+    connection::{Connection, Pool, Query},
     error::Failure,
     schema,
-    statements::Statements,
+    statements::{BEGIN_PATIENTLY, Statements, begin_watching, begin_writing},
 };
 
 /// A limit store in a PostgreSQL database; for [`tidegate_store::Driver::start`].
 pub struct PostgresBackend {
     pool: Pool,
     secret_id: i64,
+    begin_writing: String,
+    begin_watching: String,
+    /// How long a statement may take, in ms, as the server is told.
+    statement_ms: String,
+}
+
+/// How long a batch waits for rows that others hold before it waits alone behind the turnstile: a part of what
+/// its callers wait, and longer than a batch takes on a server that is busy.
+fn row_patience(deadline: Duration) -> Duration {
+    (deadline / 8).max(Duration::from_millis(1))
 }
 
 impl PostgresBackend {
@@ -47,11 +66,45 @@ impl PostgresBackend {
     pub async fn connect(options: &Options) -> Result<Self, OpenError> {
         schema::check(options).await?;
         let pool = Pool::new(options)?;
-        let opened = pool.ask(false, &[]).await;
+        let opened = pool.ask(None, &[]).await;
         let (connection, _) =
             opened.map_err(|failure| failure.opening("preparing the store's statements"))?;
         pool.give_back(connection);
-        Ok(Self { pool, secret_id: options.secret_id.unwrap_or(0).cast_signed() })
+        let row_patience_ms = row_patience(options.deadline).as_millis();
+        Ok(Self {
+            secret_id: options.secret_id.unwrap_or(0).cast_signed(),
+            begin_writing: begin_writing(row_patience_ms),
+            begin_watching: begin_watching(row_patience_ms),
+            statement_ms: pool.statement_ms().to_string(),
+            pool,
+        })
+    }
+
+    /// Opens a batch: the answers of the statements that lock its rows, and of the one that looks at the clock.
+    async fn locked(&self, keys: &[Key], watched: &[bool]) -> Result<(Connection, Vec<Vec<Row>>), Failure> {
+        let runs = runs(keys, watched).map(|(keys, watched)| {
+            let keys: Vec<&[u8]> = keys.iter().map(|key| key.as_bytes().as_slice()).collect();
+            (keys, watched)
+        });
+        let runs: Vec<_> = runs.collect();
+        let mut queries: Vec<Query<'_>> = runs.iter().map(|run| self.lock(run)).collect();
+        queries
+            .push(Query::new(|statements| &statements.look, [&self.secret_id as _, &self.statement_ms as _]));
+        let begin = if watched.contains(&true) { &self.begin_watching } else { &self.begin_writing };
+        match self.pool.ask(Some(begin), &queries).await {
+            Err(failure) if failure.is_out_of_time() => self.pool.ask(Some(BEGIN_PATIENTLY), &queries).await,
+            answers => answers,
+        }
+    }
+
+    /// Locks the rows of a run of keys, all watched or all not.
+    fn lock<'a>(&'a self, (keys, watched): &'a (Vec<&'a [u8]>, bool)) -> Query<'a> {
+        let parameters: [&(dyn ToSql + Sync); 2] = [&self.secret_id, keys];
+        if *watched {
+            Query::new(|statements| &statements.watch, parameters)
+        } else {
+            Query::new(|statements| &statements.lock, parameters)
+        }
     }
 
     /// Asks what is no batch.
@@ -61,7 +114,7 @@ impl PostgresBackend {
         statement: fn(&Statements) -> &tokio_postgres::Statement,
         parameters: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>, BackendError> {
-        let answered = self.pool.ask(false, &[Query::new(statement, parameters)]).await;
+        let answered = self.pool.ask(None, &[Query::new(statement, parameters)]).await;
         let (connection, mut rows) = answered.map_err(|failure| failure.while_doing(doing))?;
         self.pool.give_back(connection);
         Ok(rows.pop().unwrap_or_default())
@@ -77,15 +130,14 @@ impl Backend for PostgresBackend {
     }
 
     async fn load(&self, keys: &[Key]) -> Result<Loaded<Batch>, BackendError> {
-        let wanted: Vec<&[u8]> = keys.iter().map(|key| key.as_bytes().as_slice()).collect();
-        let queries = [
-            Query::new(|statements| &statements.lock, [&self.secret_id as _, &wanted as _]),
-            Query::new(|statements| &statements.look, [&self.secret_id as _]),
-        ];
+        self.load_watching(keys, &vec![false; keys.len()]).await
+    }
+
+    async fn load_watching(&self, keys: &[Key], watched: &[bool]) -> Result<Loaded<Batch>, BackendError> {
         let failed = |failure: Failure| failure.while_doing("loading a batch");
-        let (connection, answers) = self.pool.ask(true, &queries).await.map_err(failed)?;
-        let [found, seen] = answers.as_slice() else { return Err(failed(NO_ANSWER)) };
-        let (rows, held) = in_order(keys, found).map_err(failed)?;
+        let (connection, answers) = self.locked(keys, watched).await.map_err(failed)?;
+        let [found @ .., seen] = answers.as_slice() else { return Err(failed(NO_ANSWER)) };
+        let (rows, held) = in_order(keys, found.iter().flatten()).map_err(failed)?;
         let seen = seen.first().ok_or(NO_ANSWER).map_err(failed)?;
         let now_ms = seen.get::<_, i64>(0).cast_unsigned();
         let rows_held = Some(seen.get::<_, i64>(1).try_into().unwrap_or(0));

@@ -82,8 +82,8 @@ impl<'a> Columns<'a> {
 pub(crate) type InOrder = (Vec<Option<Entry>>, Vec<Option<u64>>);
 
 /// Puts the rows that the server found beside `keys`; both ascend.
-pub(crate) fn in_order(keys: &[Key], found: &[Row]) -> Result<InOrder, Failure> {
-    let mut found = found.iter().peekable();
+pub(crate) fn in_order<'a>(keys: &[Key], found: impl Iterator<Item = &'a Row>) -> Result<InOrder, Failure> {
+    let mut found = found.peekable();
     let mut rows = Vec::with_capacity(keys.len());
     let mut held = Vec::with_capacity(keys.len());
     for key in keys {

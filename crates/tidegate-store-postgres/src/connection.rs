@@ -95,9 +95,14 @@ impl Connection {
         &self.session.client
     }
 
-    async fn ask(&self, begin: bool, queries: &[Query<'_>]) -> Result<Vec<Vec<Row>>, Failure> {
+    async fn ask(&self, begin: Option<&str>, queries: &[Query<'_>]) -> Result<Vec<Vec<Row>>, Failure> {
         let client = self.client();
-        let begun = async { if begin { client.batch_execute("BEGIN").await } else { Ok(()) } };
+        let begun = async {
+            match begin {
+                Some(begin) => client.batch_execute(begin).await,
+                None => Ok(()),
+            }
+        };
         let answers =
             queries.iter().map(|query| client.query((query.statement)(&self.statements), &query.parameters));
         // Each is sent when it is first polled: all of them, in this order, before any answer is waited for.
@@ -132,12 +137,17 @@ impl Pool {
         Ok(Self { target: options.url.target()?, settings, limits, idle: Mutex::default() })
     }
 
-    /// Asks on some connection, in one round trip, and in a transaction that stays open if `begin` says so. A
+    /// How long the server works on a statement, in ms.
+    pub(crate) fn statement_ms(&self) -> u128 {
+        self.limits.server.as_millis()
+    }
+
+    /// Asks on some connection, in one round trip, and in a transaction that stays open if `begin` opens one. A
     /// session that turns out to have been lost while it idled (the server was restarted, say) is replaced
     /// once: the queries must do no harm twice.
     pub(crate) async fn ask(
         &self,
-        begin: bool,
+        begin: Option<&str>,
         queries: &[Query<'_>],
     ) -> Result<(Connection, Vec<Vec<Row>>), Failure> {
         if let Some(connection) = self.idle() {

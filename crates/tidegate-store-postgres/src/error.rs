@@ -98,6 +98,12 @@ impl Failure {
         error.code().is_some_and(|code| came_first.contains(code) || in_the_way.contains(code))
     }
 
+    /// Whether a statement took too long: others held a row, most likely.
+    pub(crate) fn is_out_of_time(&self) -> bool {
+        let Self::Postgres(error) = self else { return false };
+        error.code() == Some(&SqlState::QUERY_CANCELED)
+    }
+
     /// What the driver is told.
     pub(crate) fn while_doing(self, doing: &str) -> BackendError {
         if self.is_conflict() {

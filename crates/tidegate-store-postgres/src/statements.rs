@@ -7,6 +7,7 @@ use tokio_postgres::{Client, Error, Statement};
 #[derive(Debug)]
 pub(crate) struct Statements {
     pub(crate) lock: Statement,
+    pub(crate) watch: Statement,
     pub(crate) look: Statement,
     pub(crate) share_gate: Statement,
     pub(crate) close_gate: Statement,
@@ -25,6 +26,7 @@ impl Statements {
     pub(crate) async fn prepare(client: &Client) -> Result<Self, Error> {
         let texts = [
             LOCK,
+            WATCH,
             LOOK,
             SHARE_GATE,
             CLOSE_GATE,
@@ -40,6 +42,7 @@ impl Statements {
         let prepared = try_join_all(texts.map(|text| client.prepare(text))).await?;
         let [
             lock,
+            watch,
             look,
             share_gate,
             close_gate,
@@ -54,6 +57,7 @@ impl Statements {
         ] = prepared.try_into().expect("as many as there are texts");
         Ok(Self {
             lock,
+            watch,
             look,
             share_gate,
             close_gate,
@@ -79,9 +83,32 @@ pub(crate) const PLANNER: &str = "SET enable_seqscan = off; SET enable_hashjoin 
 const LOCK: &str = "SELECT key, value, expires_at_ms, sweep_at_ms FROM entries \
      WHERE secret_id = $1 AND key = ANY ($2) ORDER BY key FOR UPDATE";
 
-/// The clock, as it is when this statement runs, and how many rows there are.
+/// The same for rows that are only watched: others may watch them too.
+const WATCH: &str = "SELECT key, value, expires_at_ms, sweep_at_ms FROM entries \
+     WHERE secret_id = $1 AND key = ANY ($2) ORDER BY key FOR SHARE";
+
+/// The clock, as it is when this statement runs, and how many rows there are. What comes after it may take $2 ms.
 const LOOK: &str = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::int8, \
-     (SELECT coalesce(sum(entries), 0)::int8 FROM entry_counts WHERE secret_id = $1)";
+     (SELECT coalesce(sum(entries), 0)::int8 FROM entry_counts WHERE secret_id = $1), \
+     set_config('statement_timeout', $2, true)";
+
+/// Begins a batch that only writes; each statement that locks its rows takes no longer than so many ms. That is
+/// no `lock_timeout`, which begins anew with everyone who shares the lock that is waited for.
+pub(crate) fn begin_writing(row_patience_ms: u128) -> String {
+    format!("BEGIN; SET LOCAL statement_timeout = {row_patience_ms}")
+}
+
+/// Begins a batch that watches rows: by the turnstile, beside others that do.
+pub(crate) fn begin_watching(row_patience_ms: u128) -> String {
+    format!(
+        "BEGIN; SELECT pg_advisory_xact_lock_shared('entries'::regclass::oid::int4, 1); \
+         SET LOCAL statement_timeout = {row_patience_ms}"
+    )
+}
+
+/// Begins a batch that waits for its rows to the end: alone behind the turnstile.
+pub(crate) const BEGIN_PATIENTLY: &str =
+    "BEGIN; SELECT pg_advisory_xact_lock('entries'::regclass::oid::int4, 1)";
 
 /// Passes the gate together with others that only insert. Held to the end of the transaction.
 const SHARE_GATE: &str = "SELECT pg_advisory_xact_lock_shared('entries'::regclass::oid::int4, 0)";

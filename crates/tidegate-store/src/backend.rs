@@ -94,6 +94,16 @@ impl<B: Backend> Backend for Arc<B> {
     }
 }
 
+/// `keys` in runs that are all watched or all not, in their order: so that a backend which locks the two in
+/// different ways still locks all of them in the order of their keys. `watched` is as long as `keys`.
+pub fn runs<'a>(keys: &'a [Key], watched: &'a [bool]) -> impl Iterator<Item = (&'a [Key], bool)> {
+    watched.chunk_by(PartialEq::eq).scan(keys, |left, run| {
+        let (keys, rest) = left.split_at_checked(run.len())?;
+        *left = rest;
+        Some((keys, run[0]))
+    })
+}
+
 /// The rows of a batch.
 #[derive(Debug)]
 pub struct Loaded<B> {
@@ -171,5 +181,28 @@ impl BackendError {
     #[must_use]
     pub fn is_conflict(&self) -> bool {
         self.cause.as_ref().is_some_and(|cause| cause.is::<Conflict>())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_keep_the_order_of_the_keys() {
+        let keys: Vec<Key> = (0..6).map(|byte| Key::from_bytes([byte; Key::BYTES])).collect();
+        type Runs<'a> = &'a [(&'a [Key], bool)];
+        let table: [(&[bool], Runs<'_>); 4] = [
+            (&[], &[]),
+            (&[false; 6], &[(&keys, false)]),
+            (&[true; 6], &[(&keys, true)]),
+            (
+                &[false, false, true, false, true, true],
+                &[(&keys[..2], false), (&keys[2..3], true), (&keys[3..4], false), (&keys[4..], true)],
+            ),
+        ];
+        for (watched, right) in table {
+            assert_eq!(runs(&keys, watched).collect::<Vec<_>>(), right);
+        }
     }
 }

@@ -14,7 +14,7 @@ mod memory;
 pub mod testing;
 mod view;
 
-pub use backend::{Backend, BackendError, Change, Loaded, NewState, Swept};
+pub use backend::{Backend, BackendError, Change, Loaded, NewState, Swept, runs};
 pub use contract::{BoxFuture, Job, Keys, LimitStore, LimitStoreExt};
 pub use driver::{Alerts, BATCH_SIZES, Driver, DriverOptions, DriverStats};
 pub use error::{Invalid, StoreError, Unavailable};

@@ -19,6 +19,7 @@ pub struct MariaDb {
     process: Process,
     folder: TempDir,
     port: u16,
+    arguments: Vec<String>,
     databases: AtomicU32,
 }
 
@@ -35,13 +36,28 @@ impl MariaDb {
     /// # Errors
     /// The package `mariadb-server` is not installed, or the server does not come up.
     pub fn start() -> Result<Self> {
+        Self::start_with(&[])
+    }
+
+    /// Starts a server with further command-line `arguments`.
+    ///
+    /// # Errors
+    /// As [`MariaDb::start`].
+    pub fn start_with(arguments: &[&str]) -> Result<Self> {
+        let arguments: Vec<String> = arguments.iter().map(|&argument| argument.to_owned()).collect();
         let folder = TempDir::with_prefix("tidegate-mariadb-").context("making a folder")?;
         make_data_folder(folder.path())?;
         let port = free_port()?;
-        let process = start_server(folder.path(), port)?;
-        let server = Self { process, folder, port, databases: AtomicU32::new(0) };
+        let process = start_server(folder.path(), port, &arguments)?;
+        let server = Self { process, folder, port, arguments, databases: AtomicU32::new(0) };
         server.sql(&format!("CREATE USER {USER}@'%' IDENTIFIED BY '{PASSWORD}'"))?;
         Ok(server)
+    }
+
+    /// The id of the server's process.
+    #[must_use]
+    pub fn process_id(&self) -> u32 {
+        self.process.id()
     }
 
     /// Makes an empty database; answers the URL to reach it as a user who may make and use tables there, and
@@ -91,7 +107,7 @@ impl MariaDb {
     /// It does not come up.
     pub fn restart(&mut self) -> Result<()> {
         self.process.kill();
-        self.process = start_server(self.folder.path(), self.port)?;
+        self.process = start_server(self.folder.path(), self.port, &self.arguments)?;
         Ok(())
     }
 
@@ -125,14 +141,14 @@ fn make_data_folder(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-fn start_server(folder: &Path, port: u16) -> Result<Process> {
+fn start_server(folder: &Path, port: u16, arguments: &[String]) -> Result<Process> {
     let mut server = Command::new(program(&["mariadbd"], FOLDERS, PACKAGE)?);
     server.arg("--no-defaults").args(as_user());
     for (name, file) in [("datadir", "data"), ("socket", SOCKET), ("pid-file", "pid"), ("tmpdir", "")] {
         server.arg(argument(name, &folder.join(file)));
     }
     server.args(["--bind-address=127.0.0.1", "--skip-name-resolve", "--innodb-buffer-pool-size=64M"]);
-    server.arg(format!("--port={port}"));
+    server.arg(format!("--port={port}")).args(arguments);
     Process::start("mariadbd", &mut server, &folder.join("log"), || sql(folder, "SELECT 1").is_ok())
 }
 

@@ -111,6 +111,12 @@ impl PostgresServer {
         Ok(server)
     }
 
+    /// The id of the server's process.
+    #[must_use]
+    pub fn process_id(&self) -> u32 {
+        self.process.id()
+    }
+
     /// Where the role `tidegate` finds its database.
     #[must_use]
     pub fn url(&self) -> String {

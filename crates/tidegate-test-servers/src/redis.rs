@@ -62,6 +62,12 @@ impl RedisServer {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
+    /// The id of the server's process.
+    #[must_use]
+    pub fn process_id(&self) -> u32 {
+        self.process.id()
+    }
+
     /// Its port on this machine.
     #[must_use]
     pub fn port(&self) -> u16 {

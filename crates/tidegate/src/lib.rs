@@ -3,6 +3,7 @@
 //! Nothing here decides about a request. It reads what people wrote, names every fault in it, and hands
 //! checked values to the crates that do the work.
 
+mod admin;
 pub mod alerts;
 pub mod cli;
 pub mod config;

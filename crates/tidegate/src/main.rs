@@ -59,6 +59,16 @@ fn run(cli: Cli, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<u8> {
             let done = runtime()?.block_on(cli::control::control(*arguments, &loaded, out));
             Ok(done.unwrap_or_else(|error| failed(&error, err)))
         }
+        Verb::Apps(arguments) => {
+            let loaded = config::load(&sources());
+            let done = runtime()?.block_on(cli::apps::apps(*arguments, &loaded, out));
+            Ok(done.unwrap_or_else(|error| failed(&error, err)))
+        }
+        Verb::Token(arguments) => {
+            let loaded = config::load(&sources());
+            let done = runtime()?.block_on(cli::token::token(arguments, &loaded, out));
+            Ok(done.unwrap_or_else(|error| failed(&error, err)))
+        }
         Verb::Drill(arguments) => {
             let loaded = config::load(&sources());
             let done = runtime()?.block_on(cli::drill::drill(*arguments, &loaded, out, err));
@@ -70,11 +80,11 @@ fn run(cli: Cli, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<u8> {
             Ok(done.unwrap_or_else(|error| failed(&error, err)))
         }
         Verb::Serve { take_over } => run_server(sources, take_over, out, err),
-        Verb::Demo => {
+        Verb::Demo(arguments) => {
             let loaded = config::load(&sources());
             let told = runtime()?.block_on(async {
                 let client = cli::call::configured_client(&loaded).map_err(Box::<dyn Error>::from)?;
-                cli::demo(&client, out).await.map_err(Box::from)
+                cli::demo(arguments, &client, &loaded, out).await.map_err(Box::from)
             });
             Ok(told.map_or_else(|error: Box<dyn Error>| failed(&*error, err), |()| EXIT_GOOD))
         }

@@ -1,5 +1,8 @@
 //! Measures, and writes what it measured into the documentation. Nothing here asserts a timing.
 
+mod admission;
+mod client;
+mod choice;
 mod engine;
 mod guard;
 mod histogram;
@@ -10,6 +13,7 @@ mod process;
 mod random;
 mod report;
 mod servers;
+mod stores;
 
 use anyhow::Result;
 
@@ -27,6 +31,12 @@ enum What {
     Ingress(ingress::Settings),
     /// The embedded engine alone, beside bare writes to the same disk.
     Engine(engine::Settings),
+    /// Admission in this process, beside the `governor` crate; and HTTP beside a flood of datagrams.
+    Admission(admission::Settings),
+    /// The Rust client, beside the bare HTTP exchange.
+    Client(client::Settings),
+    /// Every store through its driver, beside one plain transaction a call on the same server.
+    Stores(stores::Settings),
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
@@ -34,5 +44,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         What::Guard(settings) => guard::run(settings),
         What::Ingress(settings) => ingress::run(settings),
         What::Engine(settings) => engine::run(settings),
+        What::Admission(settings) => admission::run(settings),
+        What::Client(settings) => client::run(settings),
+        What::Stores(settings) => stores::run(settings),
     }
 }

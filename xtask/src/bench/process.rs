@@ -99,6 +99,14 @@ impl Drop for Process {
     }
 }
 
+/// CPU seconds of a process and its children, those that have ended included.
+pub(crate) fn family_cpu_seconds(id: u32) -> Result<f64> {
+    let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
+    // A child that ends between is counted with its parent the next time.
+    let of_children = children.split_whitespace().filter_map(|child| cpu_seconds(child).ok());
+    Ok(of_children.sum::<f64>() + cpu_seconds(&id.to_string())?)
+}
+
 /// CPU seconds of this process itself.
 pub(crate) fn own_cpu_seconds() -> Result<f64> {
     cpu_seconds("self")

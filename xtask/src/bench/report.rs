@@ -42,6 +42,34 @@ pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     }
 }
 
+/// What a figure over another wants to be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Bound {
+    AtLeast(f64),
+    AtMost(f64),
+}
+
+impl Bound {
+    /// A row of a table of aims: what, what is wanted, the median of the rounds' `ratios`, their range, and
+    /// whether the median is within the bound.
+    pub(crate) fn judge(self, what: String, ratios: &[f64]) -> [String; 5] {
+        let reached = median(ratios.iter().copied());
+        let (least, most) =
+            ratios.iter().fold((f64::MAX, 0.0_f64), |(low, high), &r| (low.min(r), high.max(r)));
+        let (wanted, good) = match self {
+            Self::AtLeast(bound) => (format!("≥ {bound:.1}"), reached >= bound),
+            Self::AtMost(bound) => (format!("≤ {bound:.1}"), reached <= bound),
+        };
+        [
+            what,
+            wanted,
+            format!("{reached:.2}"),
+            format!("{least:.2} to {most:.2}"),
+            if good { "reached" } else { "**falls short**" }.to_owned(),
+        ]
+    }
+}
+
 /// `12 345`, as the documents write numbers.
 pub(crate) fn grouped(number: f64) -> String {
     let digits = format!("{:.0}", number.abs());

@@ -97,6 +97,15 @@ impl Service {
         *self.face.write() = Arc::new(face);
     }
 
+    /// The guard that RPCs are answered by; none while its configuration has faults.
+    #[must_use]
+    pub fn guard(&self) -> Option<Guard> {
+        match &**self.face.read() {
+            Face::Ready { guard, .. } => Some(guard.clone()),
+            Face::Misconfigured => None,
+        }
+    }
+
     /// Whether an RPC would get an answer: an update goes the way that requests take, within its deadline.
     pub async fn ready(&self) -> Answer {
         let face = Arc::clone(&self.face.read());

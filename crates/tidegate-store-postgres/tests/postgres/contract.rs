@@ -4,8 +4,12 @@ use std::{sync::Arc, time::Duration};
 
 use tidegate_store::{
     BoxFuture, Driver, DriverOptions, LimitStore,
-    testing::{Disturbance, FaultyBackend, Handles, Harness, Reopened, Switch, check_all},
+    testing::{
+        Disturbance, FaultyBackend, Handles, Harness, Reopened, Switch, check_all, check_processes,
+        place_of_child, take_part,
+    },
 };
+use tidegate_store_postgres::{Options, PostgresBackend};
 
 use crate::setup::{Fresh, driver_options};
 
@@ -49,4 +53,20 @@ async fn the_contract_of_a_limit_store_is_kept() {
     });
     let report = report.await.unwrap_or_else(|violations| panic!("{violations}"));
     assert_eq!(report.not_shown, []);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_processes_keep_it_too() {
+    let fresh = Fresh::new().await;
+    let place = format!("{} {}", fresh.options.schema, fresh.server.url());
+    check_processes("contract::one_of_two_processes", &place).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_of_two_processes() {
+    let Some(place) = place_of_child() else { return };
+    let (schema, url) = place.split_once(' ').unwrap();
+    let options = Options { schema: schema.to_owned(), ..Options::at(url) };
+    let backend = PostgresBackend::connect(&options).await.unwrap();
+    take_part(Arc::new(Driver::start(backend, driver_options(10_000)))).await.unwrap();
 }

@@ -10,3 +10,4 @@ mod setup;
 mod sharing;
 mod tables;
 mod tls;
+mod watching;

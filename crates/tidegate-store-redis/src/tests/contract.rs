@@ -4,11 +4,14 @@ use std::sync::Arc;
 
 use tidegate_store::{
     BoxFuture, Driver, DriverOptions, LimitStore,
-    testing::{self, Disturbance, FaultyBackend, Handles, Harness, Reopened, Switch},
+    testing::{
+        self, Disturbance, FaultyBackend, Handles, Harness, Reopened, Switch, check_processes,
+        place_of_child, take_part,
+    },
 };
 use tidegate_test_servers::{RedisCluster, RedisServer};
 
-use super::{open, options};
+use super::{open, options, shared, store};
 use crate::Options;
 
 /// Two instances on one store, which can be opened again.
@@ -65,4 +68,16 @@ async fn one_server_keeps_the_contract() {
 async fn a_cluster_keeps_the_contract() {
     let cluster = RedisCluster::start().unwrap();
     check(&cluster.url()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_processes_keep_the_contract() {
+    let server = RedisServer::start(&[]).unwrap();
+    check_processes("tests::contract::one_of_two_processes", &server.url()).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_of_two_processes() {
+    let Some(url) = place_of_child() else { return };
+    take_part(shared(store(&Options::at(url.parse().unwrap())).await)).await.unwrap();
 }

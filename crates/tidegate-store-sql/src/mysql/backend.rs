@@ -131,8 +131,12 @@ impl Backend for MySqlBackend {
     }
 
     async fn load(&self, keys: &[Key]) -> Result<Loaded<Batch>, BackendError> {
+        self.load_watching(keys, &vec![false; keys.len()]).await
+    }
+
+    async fn load_watching(&self, keys: &[Key], watched: &[bool]) -> Result<Loaded<Batch>, BackendError> {
         let loaded = self.call("loading rows from the server", async {
-            let (connection, mut answer) = self.ask(statements::load(self.secret_id, keys)).await?;
+            let (connection, mut answer) = self.ask(statements::load(self.secret_id, keys, watched)).await?;
             let last = answer.pop().ok_or_else(no_answer)?;
             let (now_ms, rows_held) = (last.try_get(0)?, held(&last, 1)?);
             let rows = rows(keys, &answer)?;

@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use tidegate_store::{Entry, Key};
+use tidegate_store::{Entry, Key, runs};
 
 use crate::{
     changes::Sorted,
@@ -44,12 +44,17 @@ impl Script {
 }
 
 /// Opens a transaction, locks the rows of `keys` that are there, and answers them: `id`, `value`, `expires_at_ms`.
-/// The last row is the clock once all are locked, in ms, and how many rows there are of the secret.
-pub(super) fn load(secret_id: u64, keys: &[Key]) -> String {
+/// Others may watch those that are `watched` too; whoever wants to write them gets its turn before those that
+/// come to watch after it. The last row is the clock once all are locked, in ms, and how many rows there are of the secret.
+pub(super) fn load(secret_id: u64, keys: &[Key], watched: &[bool]) -> String {
     let mut sql = String::from("START TRANSACTION");
-    for keys in keys.chunks(KEYS_MAX) {
-        let which = those(secret_id, keys);
-        add(&mut sql, format_args!("; SELECT id, value, expires_at_ms FROM {which} ORDER BY id FOR UPDATE"));
+    for (run, watched) in runs(keys, watched) {
+        // Words that MySQL and MariaDB both know.
+        let lock = if watched { "LOCK IN SHARE MODE" } else { "FOR UPDATE" };
+        for keys in run.chunks(KEYS_MAX) {
+            let which = those(secret_id, keys);
+            add(&mut sql, format_args!("; SELECT id, value, expires_at_ms FROM {which} ORDER BY id {lock}"));
+        }
     }
     add(&mut sql, format_args!("; SELECT {NOW_MS}, ({})", count(secret_id)));
     sql
@@ -212,8 +217,9 @@ mod tests {
         let range =
             KeyRange { first: [0; Key::BYTES], last: [9; Key::BYTES], ends_with: Some([1; ENDING_BYTES]) };
         let table = [
-            ("few rows", load(1, &few), "PRIMARY"),
-            ("many rows", load(1, &many), "PRIMARY"),
+            ("few rows", load(1, &few, &[false; 3]), "PRIMARY"),
+            ("many rows", load(1, &many, &[false; 250]), "PRIMARY"),
+            ("rows that are watched", load(1, &many, &[true; 250]), "PRIMARY"),
             ("a commit", commit(1, 3, &sorted).round_trips().collect(), "PRIMARY"),
             ("a scope", keys_in(1, &range, 10), "PRIMARY"),
             ("a sweep", expired(1000), "by_expiry"),

@@ -6,3 +6,4 @@ mod harness;
 mod mysql;
 mod shared;
 mod sqlite;
+mod watching;

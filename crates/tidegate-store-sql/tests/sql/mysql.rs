@@ -6,16 +6,21 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use tidegate_store::{Backend, Change, DriverOptions, Key, NewState, testing::check_all};
+use tidegate_store::{
+    Backend, Change, DriverOptions, Key, NewState,
+    testing::{check_all, check_processes, place_of_child, take_part},
+};
 use tidegate_store_sql::{MySqlBackend, MySqlOptions, OpenError};
 use tidegate_test_servers::MariaDb;
 
 use crate::{
     faults::survives,
     harness::{LONG_MS, Opener, bump, chain, commit, drive, key, put, two_instances},
-    shared,
+    shared, watching,
 };
 
+/// Before the place of a store that does without locks.
+const UNLOCKED: &str = "unlocked, ";
 const DEADLINE: Duration = Duration::from_secs(2);
 
 /// The server of all tests that do it no harm; it ends with the last of them.
@@ -33,14 +38,14 @@ fn server() -> Arc<MariaDb> {
 /// A fresh database with the store's tables.
 struct Database {
     options: MySqlOptions,
-    _server: Arc<MariaDb>,
+    server: Arc<MariaDb>,
 }
 
 impl Database {
     async fn migrated() -> Self {
         let server = server();
         let options = migrated(&server).await;
-        Self { options, _server: server }
+        Self { options, server }
     }
 
     async fn open(&self, secret_id: Option<u64>) -> MySqlBackend {
@@ -82,6 +87,29 @@ async fn the_contract_of_a_limit_store_is_kept() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_processes_keep_the_contract() {
+    let server = server();
+    let url = server.fresh_database().expect("a database can be made");
+    MySqlBackend::migrate(&MySqlOptions::at(url.clone())).await.expect("the tables can be made");
+    check_processes("mysql::one_of_two_processes", &url).unwrap_or_else(|broken| panic!("{broken}"));
+    let broken = check_processes("mysql::one_of_two_processes", &format!("{UNLOCKED}{url}"));
+    assert!(broken.is_err(), "nothing was broken without locks");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_of_two_processes() {
+    let Some(place) = place_of_child() else { return };
+    let url = place.trim_start_matches(UNLOCKED);
+    let backend = open(MySqlOptions { deadline: DEADLINE, ..MySqlOptions::at(url) }).await;
+    let taken = if url == place {
+        take_part(Arc::new(drive(backend, DEADLINE))).await
+    } else {
+        take_part(Arc::new(drive(shared::Unlocked(backend), DEADLINE))).await
+    };
+    taken.expect("the store answers");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hot_key_loses_no_update() {
     let database = Database::migrated().await;
     let (first, second) = database.two().await;
@@ -99,6 +127,29 @@ async fn without_locks_updates_are_lost() {
 async fn transfers_keep_every_unit() {
     let _kept = server();
     shared::transfers_keep_every_unit(async || Database::migrated().await.two().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_watches_waits_for_nobody_and_is_waited_for() {
+    let database = Database::migrated().await;
+    let waiting = async || {
+        let waits = "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'";
+        database.server.sql(waits).expect("it answers").trim() != "0"
+    };
+    let three = [database.open(None).await, database.open(None).await, database.open(None).await];
+    watching::side_by_side(three, waiting).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn watching_and_writing_crosswise_is_no_deadlock() {
+    let database = Database::migrated().await;
+    watching::crosswise(async || database.open(None).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_writer_gets_its_turn_however_many_watch() {
+    let database = Database::migrated().await;
+    watching::in_turn(async || database.open(None).await).await;
 }
 
 #[tokio::test]

@@ -38,7 +38,7 @@ pub(crate) async fn hot_key<B: Backend>(first: B, second: B, callers: u64, turns
 }
 
 /// Gives back the locks as soon as it has read, and writes what was decided on that.
-struct Unlocked<B>(B);
+pub(crate) struct Unlocked<B>(pub(crate) B);
 
 impl<B: Backend> Backend for Unlocked<B> {
     type Batch = Vec<Key>;
@@ -204,10 +204,12 @@ pub(crate) async fn sweeps<B: Backend>(open: impl AsyncFn(Option<u64>) -> B) {
 /// The bound is exact on one instance, and two together pass it by a batch at most.
 pub(crate) async fn bound<B: Backend>(open: Opener<B>) {
     const ENTRIES: u64 = 40;
-    let start = |backend| Driver::start(backend, DriverOptions::new("sql", ENTRIES));
+    const BATCH: u64 = 8;
+    let options = DriverOptions { batch_jobs_max: 8, ..DriverOptions::new("sql", ENTRIES) };
+    let start = |backend| Driver::start(backend, options.clone());
     let (first, second) = (start(open().await), start(open().await));
     let fill = async |stores: [&Driver<B>; 2], from: u64| {
-        let calls = (0..60).map(|row| {
+        let calls = (0..200).map(|row| {
             let store = stores[usize::from(row % 2 == 0)].clone();
             tokio::spawn(async move { bump(&store, key(from + row)).await.is_ok() })
         });
@@ -221,9 +223,13 @@ pub(crate) async fn bound<B: Backend>(open: Opener<B>) {
     let group = Scope { group: key(0).group(), member: None };
     assert_eq!(second.forget(group).await, Ok(ENTRIES));
     let admitted = fill([&first, &second], 1000).await;
-    assert!((ENTRIES..=60).contains(&admitted), "{admitted} admitted");
+    assert!((ENTRIES..=ENTRIES + BATCH).contains(&admitted), "{admitted} admitted");
     assert_eq!(open().await.count().await.expect("it answers"), admitted, "what was admitted is there");
     assert_eq!(fill([&first, &second], 2000).await, 0, "full");
+    let rows = first.read((1000..1200).map(key).collect()).await.expect("it answers");
+    let counts: Vec<u64> = rows.iter().flatten().map(|row| count(Some(row))).collect();
+    assert_eq!(counts, vec![1; counts.len()], "and as it was");
+    assert_eq!(counts.len() as u64, admitted);
 }
 
 /// A scope's rows are found, and no others.

@@ -13,7 +13,9 @@ use parking_lot::Mutex;
 use rusqlite::Connection;
 use tempfile::TempDir;
 use tidegate_store::{
-    Backend, DriverOptions, LimitStore, StoreError, clock::ManualClock, testing::check_all,
+    Backend, DriverOptions, LimitStore, StoreError,
+    clock::ManualClock,
+    testing::{check_all, check_processes, place_of_child, take_part},
 };
 use tidegate_store_sql::{Durability, OpenError, SqliteBackend, SqliteOptions};
 
@@ -84,6 +86,22 @@ async fn the_contract_of_a_limit_store_is_kept() {
         .unwrap_or_else(|violations| panic!("{durability:?}: {violations}"));
         assert_eq!(report.not_shown, [], "{durability:?}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_processes_keep_the_contract() {
+    let file = File::migrated().await;
+    let place = file.path().display().to_string();
+    check_processes("sqlite::one_of_two_processes", &place).unwrap_or_else(|broken| panic!("{broken}"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_of_two_processes() {
+    let Some(path) = place_of_child() else { return };
+    // Two processes on one file wait for each other's turns longer than a server's callers do.
+    let deadline = Duration::from_secs(30);
+    let backend = open(SqliteOptions { deadline, ..SqliteOptions::at(path) }).await;
+    take_part(Arc::new(drive(backend, deadline))).await.expect("the store answers");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

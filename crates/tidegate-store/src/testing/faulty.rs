@@ -95,6 +95,11 @@ impl<B: Backend> Backend for FaultyBackend<B> {
         self.inner.load(keys).await
     }
 
+    async fn load_watching(&self, keys: &[Key], watched: &[bool]) -> Result<Loaded<B::Batch>, BackendError> {
+        self.switch.pass().await?;
+        self.inner.load_watching(keys, watched).await
+    }
+
     async fn commit(&self, batch: B::Batch, changes: Vec<Change>) -> Result<Self::Settled, BackendError> {
         self.switch.pass().await?;
         let settled = self.inner.commit(batch, changes).await?;

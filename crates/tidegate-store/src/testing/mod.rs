@@ -24,6 +24,7 @@ mod cases;
 mod faulty;
 mod harness;
 mod naive;
+mod processes;
 
 use std::{fmt, time::Duration};
 
@@ -33,6 +34,7 @@ pub use cases::contract_cases;
 pub use faulty::{Disturbance, FaultyBackend, Switch};
 pub use harness::{Handles, Harness, Reopened};
 pub use naive::{Fault, NaiveStore};
+pub use processes::{check_processes, place_of_child, take_part};
 
 use crate::{StoreError, contract::BoxFuture};
 

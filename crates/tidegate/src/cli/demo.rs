@@ -1,7 +1,9 @@
-//! `tidegate demo`: four short stories against a running guard store, with what was admitted and why.
+//! `tidegate demo`: short stories against a running server, with what was admitted and why: four of the guard
+//! store, and one of an app with visitors.
 
-use std::io::Write;
+use std::{io::Write, net::SocketAddr, time::Duration};
 
+use clap::Args;
 use thiserror::Error;
 use tidegate_client::{GuardClient, GuardUnavailable, operation_id};
 use tidegate_protocol::{
@@ -10,6 +12,20 @@ use tidegate_protocol::{
     request::{Budget, Command, Fairness, Request, Window},
     response::{CommandResult, Response},
 };
+
+use super::{
+    call::from_here,
+    visitors::{self, Visit},
+};
+use crate::config::Loaded;
+
+/// What `tidegate demo` takes.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct DemoArgs {
+    /// How long visitors come to the app; 0 leaves them out
+    #[arg(long, value_name = "SECONDS", default_value_t = 45, value_parser = clap::value_parser!(u64).range(..=3600))]
+    pub seconds: u64,
+}
 
 /// Why the demo ended early.
 #[derive(Debug, Error)]
@@ -30,7 +46,12 @@ pub enum DemoError {
 ///
 /// # Errors
 /// The guard store does not answer.
-pub async fn demo(client: &GuardClient, out: &mut dyn Write) -> Result<(), DemoError> {
+pub async fn demo(
+    arguments: DemoArgs,
+    client: &GuardClient,
+    loaded: &Loaded,
+    out: &mut dyn Write,
+) -> Result<(), DemoError> {
     // Names of this run alone, so that it can be told again at once.
     let run = operation_id()?.as_str().to_owned();
     let stage = Stage { client, run };
@@ -38,7 +59,37 @@ pub async fn demo(client: &GuardClient, out: &mut dyn Write) -> Result<(), DemoE
     stage.replayed_webhook(out).await?;
     stage.greedy_client(out).await?;
     stage.lost_answer(out).await?;
-    writeln!(out, "\nThe same from the shell: tidegate call --help")?;
+    if arguments.seconds > 0 {
+        app_with_visitors(Duration::from_secs(arguments.seconds), loaded, out).await?;
+    }
+    writeln!(out, "\nThe same from the shell: tidegate call --help, tidegate apps --help")?;
+    Ok(())
+}
+
+async fn app_with_visitors(lasts: Duration, loaded: &Loaded, out: &mut dyn Write) -> Result<(), DemoError> {
+    let configuration = loaded.regardless();
+    let app: SocketAddr = from_here(configuration.ingress.listen);
+    let scheme = if configuration.admin.tls.is_some() { "https" } else { "http" };
+    writeln!(
+        out,
+        "\n5. An app with visitors\n   For {} s six people look at {app}, and a scraper takes all it can get.\n   \
+         Watch them in the dashboard: {scheme}://{}/",
+        lasts.as_secs(),
+        from_here(configuration.admin.listen),
+    )?;
+    out.flush()?;
+    if visitors::visit(Visit { app, lasts }, out).await?.is_none() {
+        writeln!(out, "   No app answers there, so nobody came.")?;
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "   Where the scraper was not refused, nothing is enforced yet. See what a limit would have done:\n     \
+         tidegate apps abuse replay demo --rps 3 --burst 10\n   and then put it in force, and come again:\n     \
+         tidegate apps abuse set demo --rps 3 --burst 10\n     \
+         tidegate apps abuse enforce demo\n     \
+         tidegate demo"
+    )?;
     Ok(())
 }
 

@@ -1,5 +1,7 @@
 //! The command line: verbs, the flags that all of them share, and those verbs that need no server.
 
+mod api;
+pub mod apps;
 pub mod call;
 pub mod canary;
 pub mod control;
@@ -7,7 +9,9 @@ mod demo;
 pub mod drill;
 mod keygen;
 mod store;
+pub mod token;
 mod verbs;
+mod visitors;
 mod words;
 
 use std::{ffi::OsString, path::PathBuf};
@@ -16,11 +20,13 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::config::Sources;
 
-pub use demo::{DemoError, demo};
+pub use api::ApiError;
+pub use demo::{DemoArgs, DemoError, demo};
 pub use keygen::KeygenArgs;
 pub use store::store;
 pub(crate) use verbs::consequence;
 pub use verbs::{check, completions, config};
+pub(crate) use words::Utc;
 
 /// What was typed.
 #[derive(Debug, Parser)]
@@ -74,7 +80,7 @@ pub enum LogFormatName {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Serve apps, the guard store and the admin API
+    /// Run the reverse proxy, the guard store and the dashboard
     Serve {
         /// Take the listening sockets of the process that serves from the same data directory, which then answers
         /// what it has accepted and ends: a restart that refuses nobody
@@ -93,14 +99,18 @@ pub enum Verb {
     Call(Box<call::CallArgs>),
     /// Stop and resume everything, see budgets, let somebody in again: the operator's calls
     Control(Box<control::ControlArgs>),
+    /// The apps behind the proxy: what their abuse defense counts, blocks, and would block
+    Apps(Box<apps::AppsArgs>),
+    /// Who may use the dashboard and the admin API: make, list and revoke tokens
+    Token(token::TokenArgs),
     /// Try out what an attack, a stop or a restart would do; exits with 0 only if all is as it should be
     Drill(Box<drill::DrillArgs>),
     /// Measure a running guard store: latency, row writes and disk flushes, with a bounded number of RPCs
     Canary(canary::CanaryArgs),
     /// Print a fresh secret
     Keygen(KeygenArgs),
-    /// Watch a guard at work: a server, some honest callers, and an attack
-    Demo,
+    /// Watch it at work: a login under attack, and an app with visitors, one of them greedy
+    Demo(DemoArgs),
     /// Print a completion script for a shell
     Completions {
         /// The shell
@@ -151,6 +161,7 @@ Examples:
   tidegate call win.hit login:alice 5/1m            # may alice try once more?
   tidegate call kv.set job:42 owner me --ttl 10m --nx
   tidegate control state                            # the fence, and every family's budget
+  tidegate apps list                                # the apps behind the proxy, and who hits them too hard
   tidegate drill prefix-rotation                    # would your shares stop an attacker with a /48?
   tidegate check --config /etc/tidegate.toml        # before a restart
   tidegate config --reference                       # every key, with its default";

@@ -7,7 +7,7 @@ use tidegate_protocol::response::ErrorBody;
 
 /// An instant in ms since the epoch, written as `2026-08-02 10:00:00 UTC`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Utc(pub(super) u64);
+pub(crate) struct Utc(pub(crate) u64);
 
 impl fmt::Display for Utc {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -15,7 +15,11 @@ const APPS_MAX: usize = 1_000;
 const APPS: &str = "apps";
 
 /// Every app, with the apps' own certificates. A faulty app is left out, and `faults` says why.
-pub(super) fn build(settings: &Settings, ingress: &Ingress, faults: &mut Vec<Fault>) -> (Vec<App>, Vec<AppTls>) {
+pub(super) fn build(
+    settings: &Settings,
+    ingress: &Ingress,
+    faults: &mut Vec<Fault>,
+) -> (Vec<App>, Vec<AppTls>) {
     let names = settings.names_in(APPS);
     let before = faults.len();
     let (mut apps, mut certificates) = (Vec::<App>::new(), Vec::new());
@@ -58,7 +62,10 @@ fn app(name: &str, settings: &Settings, faults: &mut Vec<Fault>) -> Option<App> 
     let flag = |key: &str| settings.boolean(&path(name, key));
     Some(App {
         name: name.to_owned(),
-        domains: words(settings, &path(name, "domains")).iter().map(|domain| domain.to_ascii_lowercase()).collect(),
+        domains: words(settings, &path(name, "domains"))
+            .iter()
+            .map(|domain| domain.to_ascii_lowercase())
+            .collect(),
         backend,
         stopped: flag("stopped"),
         shield: shield(name, settings),
@@ -136,7 +143,8 @@ fn check_domains(app: &App, others: &[App], settings: &Settings, faults: &mut Ve
 fn is_domain(domain: &str) -> bool {
     let name = domain.strip_prefix("*.").unwrap_or(domain);
     let label = |label: &str| {
-        let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_');
+        let allowed =
+            |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_');
         (1..=63).contains(&label.len()) && label.bytes().all(allowed)
     };
     let is_ipv6 = || {

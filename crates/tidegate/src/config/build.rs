@@ -1,6 +1,7 @@
 //! From settings to the typed configuration, with the checks that look at several keys.
 
 use tidegate_core::secret::Secret;
+use tidegate_rate_limit::{ConfigurationError, Url};
 
 use super::{
     apps, credentials, families,
@@ -41,6 +42,7 @@ pub(super) fn build(settings: &Settings, faults: &mut Vec<Fault>) -> (Configurat
     let admin = admin(settings, admin_listen, faults);
     let client = client(settings, faults);
     let log = log(settings, faults);
+    rate_limit(settings, faults);
     credentials::no_two_alike(settings, &rules, &admin, faults);
     let guard_faults: Vec<_> = faults.iter().filter(|fault| fault.scope == Scope::Guard).cloned().collect();
     let signing_secrets = rules.secrets.clone();
@@ -131,6 +133,7 @@ fn admin(settings: &Settings, listen: std::net::SocketAddr, faults: &mut Vec<Fau
     };
     Admin {
         listen,
+        tls: listeners::tls_pair(settings, "admin.tls_cert", "admin.tls_key", faults),
         tokens,
         metrics_public: settings.boolean("admin.metrics_public"),
         webhook_url,
@@ -162,6 +165,20 @@ fn log(settings: &Settings, faults: &mut Vec<Fault>) -> Log {
     }
     let format = if settings.text("log.format") == "json" { LogFormat::Json } else { LogFormat::Text };
     Log { format, level: settings.text("log.level").to_owned() }
+}
+
+/// What applications read; the server has no use for it.
+fn rate_limit(settings: &Settings, faults: &mut Vec<Fault>) {
+    let configuration = tidegate_rate_limit::Configuration {
+        store: settings.text("rate_limit.store").parse().unwrap_or_default(),
+        url: settings.url("rate_limit.url").map(|url| Url::from(url.expose())),
+        ..tidegate_rate_limit::Configuration::default()
+    };
+    if let Err(ConfigurationError::Value { key, problem }) = configuration.store_options() {
+        let path = format!("rate_limit.{key}");
+        let written = if settings.url(&path).is_some() { path.as_str() } else { "rate_limit.store" };
+        faults.push(Fault::new(Scope::Warning, &path, settings.place(written), problem));
+    }
 }
 
 fn can_be_posted_to(url: &str) -> bool {

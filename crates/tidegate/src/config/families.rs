@@ -38,7 +38,10 @@ pub(super) fn build(settings: &Settings, faults: &mut Vec<Fault>) -> BTreeMap<St
     }
     if families.len() > FAMILIES_MAX {
         let message = format!("are {}; at most {FAMILIES_MAX} are served", families.len());
-        let place = settings.names_in(FAMILIES).last().map_or(Place::Default, |name| settings.place_of(FAMILIES, name));
+        let place = settings
+            .names_in(FAMILIES)
+            .last()
+            .map_or(Place::Default, |name| settings.place_of(FAMILIES, name));
         faults.push(Fault::new(Scope::Guard, "guard.families", place, message));
     }
     split(&mut families, settings, faults);

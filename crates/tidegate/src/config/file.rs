@@ -7,8 +7,7 @@ use toml_edit::{Array, Document, Item, TableLike, Value as Toml};
 use super::{
     fault::{Fault, Place, Scope},
     layer::{self, Layer},
-    names,
-    table,
+    names, table,
     value::{Raw, Written},
 };
 

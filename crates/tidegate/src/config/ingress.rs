@@ -34,7 +34,9 @@ pub(super) fn build(settings: &Settings, faults: &mut Vec<Fault>) -> Ingress {
     let tls = listeners::tls_pair(settings, "ingress.tls_cert", "ingress.tls_key", faults);
     let tls_listen = settings.address("ingress.tls_listen");
     Ingress {
-        listen: settings.address("ingress.listen").unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
+        listen: settings
+            .address("ingress.listen")
+            .unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
         tls_listen,
         authz_listen: settings.address("ingress.authz_listen"),
         tls,
@@ -51,7 +53,8 @@ pub(super) fn build(settings: &Settings, faults: &mut Vec<Fault>) -> Ingress {
 
 fn options(settings: &Settings, trusted: &[Prefix], forwarded: Forwarded) -> ProxyOptions {
     let ms = |key: &str| Duration::from_millis(settings.integer(&format!("ingress.{key}")));
-    let count = |key: &str| usize::try_from(settings.integer(&format!("ingress.{key}"))).unwrap_or(usize::MAX);
+    let count =
+        |key: &str| usize::try_from(settings.integer(&format!("ingress.{key}"))).unwrap_or(usize::MAX);
     ProxyOptions {
         trusted: trusted.iter().copied().collect(),
         proxy_protocol: forwarded == Forwarded::ProxyProtocol,

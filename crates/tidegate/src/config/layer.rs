@@ -58,6 +58,7 @@ pub(super) fn scope_of(section: &str) -> Scope {
     match section {
         "guard" => Scope::Guard,
         "client" => Scope::Client,
+        "rate_limit" => Scope::Warning,
         _ => Scope::Fatal,
     }
 }

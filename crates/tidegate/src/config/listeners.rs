@@ -23,15 +23,17 @@ pub(super) fn addresses(settings: &Settings, faults: &mut Vec<Fault>) -> (Socket
     let address = |path: &str| settings.address(path).unwrap_or((Ipv4Addr::LOCALHOST, 0).into());
     let (guard, admin) = (address("guard.listen"), address("admin.listen"));
     check_collisions(settings, faults);
-    let has_tls = settings.path("guard.tls_cert").is_some() || settings.path("guard.tls_key").is_some();
-    if is_public(guard) && !has_tls && !settings.boolean("guard.allow_cleartext") {
+    let has_tls = |section: &str| {
+        ["tls_cert", "tls_key"].iter().any(|key| settings.path(&format!("{section}.{key}")).is_some())
+    };
+    if is_public(guard) && !has_tls("guard") && !settings.boolean("guard.allow_cleartext") {
         let message = "other machines reach this address, and there is no TLS: set guard.tls_cert and \
                        guard.tls_key, or guard.allow_cleartext = true behind a proxy of yours";
         faults.push(listener_fault(settings, "guard.listen", message.into()));
     }
-    if is_public(admin) && !settings.boolean("admin.allow_cleartext") {
+    if is_public(admin) && !has_tls("admin") && !settings.boolean("admin.allow_cleartext") {
         let message = "other machines reach this address, and there is no TLS: keep it on 127.0.0.1, or set \
-                       admin.allow_cleartext = true behind a proxy of yours";
+                       admin.tls_cert and admin.tls_key, or admin.allow_cleartext = true behind a proxy of yours";
         faults.push(listener_fault(settings, "admin.listen", message.into()));
     }
     (guard, admin)
@@ -41,7 +43,9 @@ pub(super) fn addresses(settings: &Settings, faults: &mut Vec<Fault>) -> (Socket
 fn check_collisions(settings: &Settings, faults: &mut Vec<Fault>) {
     for (index, key) in LISTENERS.iter().enumerate() {
         for other in &LISTENERS[..index] {
-            let (Some(left), Some(right)) = (settings.address(key), settings.address(other)) else { continue };
+            let (Some(left), Some(right)) = (settings.address(key), settings.address(other)) else {
+                continue;
+            };
             if collide(left, right) {
                 let is_default = settings.place(key) == super::Place::Default;
                 let (key, other) = if is_default { (other, key) } else { (key, other) };

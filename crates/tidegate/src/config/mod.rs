@@ -3,10 +3,10 @@
 //! [`load`] reads everything and never stops at the first fault. [`Loaded::start`] gives a [`Configuration`]
 //! only where a process may start with it.
 
+mod apps;
 mod build;
 mod credentials;
 mod environment;
-mod apps;
 mod families;
 mod fault;
 mod file;

@@ -183,7 +183,9 @@ fn networks(written: &Written) -> Result<Value, Vec<Complaint>> {
     let (mut networks, mut complaints) = (Vec::new(), Vec::new());
     for (index, part) in list(Kind::Networks, written)?.iter().enumerate() {
         let read = match &part.raw {
-            Raw::Text(text) => Prefix::parse(text).map_err(|fault| format!("{fault}{}", it_is(Kind::Networks, text))),
+            Raw::Text(text) => {
+                Prefix::parse(text).map_err(|fault| format!("{fault}{}", it_is(Kind::Networks, text)))
+            }
             other => Err(format!("must be a string; it is {}", other.shape())),
         };
         match read {

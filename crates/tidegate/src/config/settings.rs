@@ -120,9 +120,8 @@ impl Settings {
 
     /// What people named in `parent`, such as the families in `guard.families`, with a key of its own.
     pub(super) fn names_in(&self, parent: &str) -> BTreeSet<String> {
-        let name = |path: &String| {
-            Some(path.strip_prefix(parent)?.strip_prefix('.')?.split('.').next()?.to_owned())
-        };
+        let name =
+            |path: &String| Some(path.strip_prefix(parent)?.strip_prefix('.')?.split('.').next()?.to_owned());
         self.by_path.keys().filter_map(name).collect()
     }
 

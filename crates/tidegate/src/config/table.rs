@@ -91,8 +91,8 @@ const TIMEOUT_MS_MAX: u64 = 600_000;
 const DAY_MS: u64 = 86_400_000;
 
 use Kind::{
-    Address, Axes, Boolean, Budgets, Choice, Integer, Level, Networks, Path, Secret, Secrets, Shares, Text, Tokens,
-    Url, Words,
+    Address, Axes, Boolean, Budgets, Choice, Integer, Level, Networks, Path, Secret, Secrets, Shares, Text,
+    Tokens, Url, Words,
 };
 use Scope::{Client, Fatal, Guard, Warning};
 
@@ -221,10 +221,28 @@ pub const KEYS: &[KeySpec] = &[
     key("admin.listen", Address, "\"127.0.0.1:9090\"", Fatal, "Where the dashboard, its API and /metrics are served."),
     optional("admin.tokens", Tokens, Fatal,
         "Tokens of the admin API; without any, one is made and kept in the data directory.").reloads(),
+    optional("admin.tls_cert", Path, Fatal, "The certificate chain of admin.listen (PEM)."),
+    optional("admin.tls_key", Path, Fatal, "The private key of admin.listen (PEM)."),
     key("admin.allow_cleartext", Boolean, "false", Fatal, "Serve a public address without TLS."),
     key("admin.metrics_public", Boolean, "false", Fatal, "Serve /metrics without a token.").reloads(),
     optional("admin.webhook_url", Url, Fatal, "Where alerts are posted.").reloads(),
     optional("admin.webhook_secret", Secret, Fatal, "Signs what is posted.").reloads(),
+
+    key("rate_limit.store",
+        Choice(&["memory", "embedded", "sqlite", "postgres", "mysql", "redis", "database"]), "\"memory\"", Warning,
+        "For applications that keep limits themselves: where they count. `database` goes by rate_limit.url."),
+    key("rate_limit.single_instance", Boolean, "false", Warning,
+        "That no other instance of the application counts with it, so that memory loses nothing but at a restart."),
+    optional("rate_limit.max_entries", Integer(1_000, 4_000_000_000), Warning,
+        "The most live entries: 100000 in memory and 1000000 elsewhere where it is not set."),
+    optional("rate_limit.url", Url, Warning, "The server of postgres, mysql and redis."),
+    key("rate_limit.path", Path, "\"./rate-limit-data\"", Warning, "The directory of embedded and sqlite."),
+    key("rate_limit.durability", Choice(&["fsync", "process", "none"]), "\"fsync\"", Warning,
+        "What an acknowledgement of embedded and sqlite means."),
+    key("rate_limit.deadline_ms", Integer(10, 60_000), "2000", Warning,
+        "Every call to the application's store is answered within this time."),
+    optional("rate_limit.secret", Secret, Warning,
+        "Hashes the names of the application's entries; a change starts every count afresh."),
 
     key("log.format", Choice(&["text", "json"]), "\"text\"", Fatal, "How log lines are written to the standard error."),
     key("log.level", Level, "\"info\"", Fatal, "What is logged.").reloads(),

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf};
 
 use tidegate_core::{admission::FamilyRules, forwarded::Source, network::PrefixSet, secret::Secret};
 use tidegate_ingress::proxy::{App, ProxyOptions};
+pub use tidegate_rate_limit::{Durability, StoreKind};
 
 use super::{fault::Fault, tokens::Token, value::Hidden};
 
@@ -48,34 +49,6 @@ pub struct Store {
     pub max_calls: u64,
     /// Hashes the names of entries.
     pub secret: Option<Secret>,
-}
-
-/// The stores of this build.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StoreKind {
-    /// The embedded log in the data directory.
-    Embedded,
-    /// Memory only.
-    Memory,
-    /// PostgreSQL.
-    Postgres,
-    /// Redis or Valkey.
-    Redis,
-    /// A SQLite file in the data directory.
-    Sqlite,
-    /// MySQL or MariaDB.
-    MySql,
-}
-
-/// What an acknowledgement of the embedded store means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Durability {
-    /// On disk.
-    Fsync,
-    /// Survives a killed process, not a power loss.
-    Process,
-    /// In memory.
-    None,
 }
 
 /// How the guard is reached.
@@ -173,6 +146,8 @@ pub struct AppTls {
 pub struct Admin {
     /// Where it is served.
     pub listen: SocketAddr,
+    /// The certificate and its key.
+    pub tls: Option<Tls>,
     /// Tokens; empty: the one in the data directory.
     pub tokens: Vec<Token>,
     /// Whether `/metrics` is served without a token.

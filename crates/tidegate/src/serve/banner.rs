@@ -2,6 +2,8 @@
 
 use std::net::SocketAddr;
 
+use tidegate_core::secret::Secret;
+
 use crate::config::{Configuration, Durability, StoreKind};
 
 pub(super) struct Addresses {
@@ -10,7 +12,13 @@ pub(super) struct Addresses {
     pub(super) admin: SocketAddr,
 }
 
-pub(super) fn text(configuration: &Configuration, addresses: &Addresses, first_start: bool) -> String {
+/// `code` signs somebody in to the dashboard once.
+pub(super) fn text(
+    configuration: &Configuration,
+    addresses: &Addresses,
+    first_start: bool,
+    code: Option<&Secret>,
+) -> String {
     let store = &configuration.store;
     let durability = match store.durability {
         Durability::Fsync => "an acknowledged write is on disk",
@@ -26,6 +34,7 @@ pub(super) fn text(configuration: &Configuration, addresses: &Addresses, first_s
         StoreKind::MySql => "on MySQL or MariaDB".to_owned(),
     };
     let scheme = if configuration.listener.tls.is_some() { "https" } else { "http" };
+    let admin_scheme = if configuration.admin.tls.is_some() { "https" } else { "http" };
     let secrets = if first_start {
         format!("\n  secrets  made now, and kept in {}/secrets.toml (mode 0600)", store.path.display())
     } else {
@@ -37,13 +46,20 @@ pub(super) fn text(configuration: &Configuration, addresses: &Addresses, first_s
         "\n\n  The guard's configuration has faults: every RPC is answered 503. See `tidegate check`."
             .to_owned()
     };
+    let sign_in = code.map_or_else(String::new, |code| {
+        format!(
+            "\nSee it in a browser; this link signs in once, within an hour:\n  {admin_scheme}://{}/sign-in?code={}\n",
+            addresses.admin,
+            code.expose(),
+        )
+    });
     format!(
         "tidegate {version}\n  apps     {apps}\n  guard    {scheme}://{guard_address}   POST /v1/rpc, /control/*, GET /healthz, GET /readyz\n  \
-         admin    http://{admin_address}   GET /metrics\n  store    {kept}{secrets}{guard}\n\n\
+         admin    {admin_scheme}://{admin_address}   dashboard, /api/v1, GET /metrics\n  store    {kept}{secrets}{guard}\n{sign_in}\n\
          Try, from this folder:\n  \
          tidegate call win.hit login:alice 5/1m      # may alice try once more? five times a minute\n  \
          tidegate call kv.set job:42 owner me --ttl 10m --nx\n  \
-         tidegate demo                               # a login under attack, a replayed webhook, a greedy client\n  \
+         tidegate demo                               # a login under attack, and an app with visitors, one of them greedy\n  \
          tidegate control state                      # budgets, what is spent of them, and how to stop everything\n",
         version = env!("CARGO_PKG_VERSION"),
         apps = addresses.apps,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use tidegate_core::secret::Secret;
 use tidegate_guard::{Guard, GuardOptions, Metrics, service::Face};
 use tidegate_protocol::{name::Family, signature::Keyring};
+use tidegate_rate_limit::OpenStore;
 
-use super::store::OpenStore;
 use crate::{
     config::{self, Fault, GuardRules, Loaded},
     secrets::DataSecrets,

@@ -17,8 +17,8 @@ use std::{
 };
 
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
-    recvmsg, sendmsg,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, recvmsg, sendmsg,
 };
 use tokio::{
     net::{TcpListener, UnixListener},
@@ -52,12 +52,15 @@ impl Sockets {
     }
 
     /// The one that listens at `address` for `key`, else a new one. Any port is port 0.
-    pub(super) async fn listen(&mut self, key: &'static str, address: SocketAddr) -> Result<TcpListener, ServeError> {
+    pub(super) async fn listen(
+        &mut self,
+        key: &'static str,
+        address: SocketAddr,
+    ) -> Result<TcpListener, ServeError> {
         let failed = |cause| ServeError::Listen { key, address: address.to_string(), cause };
         let is_same = |listener: &std::net::TcpListener| {
-            let is_there = |there: SocketAddr| {
-                there == address || address.port() == 0 && there.ip() == address.ip()
-            };
+            let is_there =
+                |there: SocketAddr| there == address || address.port() == 0 && there.ip() == address.ip();
             listener.local_addr().is_ok_and(is_there)
         };
         let found = self.0.iter().position(|(other, listener)| other == key && is_same(listener));

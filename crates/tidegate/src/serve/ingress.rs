@@ -9,12 +9,12 @@ use tidegate_ingress::{
     proxy::{self, Proxy, ProxyOptions},
 };
 use tidegate_listen::{CertificateFiles, CertifiedNames, Connections, Shutdown, Workers, told};
+use tidegate_rate_limit::OpenStore;
 use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 
 use super::{
     ServeError,
     handover::{Offer, Sockets},
-    store::OpenStore,
 };
 use crate::config::{Configuration, Forwarded};
 
@@ -52,7 +52,10 @@ const LOOK_EVERY: Duration = Duration::from_secs(10);
 
 impl Bound {
     /// Binds the configured addresses, or takes the sockets that listen there already.
-    pub(super) async fn bind(configuration: &Configuration, sockets: &mut Sockets) -> Result<Self, ServeError> {
+    pub(super) async fn bind(
+        configuration: &Configuration,
+        sockets: &mut Sockets,
+    ) -> Result<Self, ServeError> {
         let ingress = &configuration.ingress;
         let plain = sockets.listen(LISTEN, ingress.listen).await?;
         let tls = match ingress.tls_listen {
@@ -109,7 +112,8 @@ impl Ingress {
         let plain = (bound.plain, None);
         let tls = bound.tls.map(|(listener, names)| (listener, Some(names)));
         for (listener, names) in std::iter::once(plain).chain(tls) {
-            let (proxy, told, refused) = (Arc::clone(&ingress.proxy), around.shutdown.subscribe(), refused.clone());
+            let (proxy, told, refused) =
+                (Arc::clone(&ingress.proxy), around.shutdown.subscribe(), refused.clone());
             let refused = move || {
                 refused.inc();
             };
@@ -125,7 +129,15 @@ impl Ingress {
             let authz = Authz::new(ingress.defense.clone(), move |host| asked.app_of_host(host));
             let options = authz_options(&configuration.ingress.proxy);
             let workers = workers.clone();
-            around.listeners.spawn(authz::serve(listener, authz, options, refused, connections, workers, told));
+            around.listeners.spawn(authz::serve(
+                listener,
+                authz,
+                options,
+                refused,
+                connections,
+                workers,
+                told,
+            ));
         }
         ingress.spawn_upkeep(around.shutdown, around.listeners);
         ingress
@@ -145,7 +157,9 @@ impl Ingress {
     /// Where apps are served, for people.
     pub(super) fn places(&self) -> String {
         let tls = self.tls_address.map(|address| format!(" and https://{address}")).unwrap_or_default();
-        let authz = self.authz_address.map(|address| format!("\n  authz    http://{address}   GET /authz, ext_authz"));
+        let authz = self
+            .authz_address
+            .map(|address| format!("\n  authz    http://{address}   GET /authz, ext_authz"));
         format!("http://{}{tls}{}", self.address, authz.unwrap_or_default())
     }
 
@@ -168,7 +182,9 @@ async fn watch_certificates(certificates: Arc<CertifiedNames>, mut shutdown: Shu
             _ = every.tick() => {}
         }
         match certificates.refresh() {
-            Ok(true) => tracing::info!(kind = "certificates-read", "the changed certificates are shown from now on"),
+            Ok(true) => {
+                tracing::info!(kind = "certificates-read", "the changed certificates are shown from now on")
+            }
             Ok(false) => {}
             Err(error) => log_certificates(&error),
         }

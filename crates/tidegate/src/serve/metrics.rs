@@ -6,8 +6,7 @@ use prometheus_client::{
     metrics::{counter::ConstCounter, gauge::ConstGauge},
     registry::Registry,
 };
-
-use super::store::OpenStore;
+use tidegate_rate_limit::OpenStore;
 
 pub(super) fn register_store(registry: &mut Registry, store: &OpenStore) {
     registry.register_collector(Box::new(StoreCollector(store.clone())));

@@ -1,6 +1,5 @@
 //! `tidegate serve`: from a configuration to running listeners, and back down in order.
 
-mod admin;
 mod banner;
 mod guard;
 mod handover;
@@ -9,25 +8,26 @@ mod metrics;
 mod store;
 mod threads;
 
-pub use store::{StoreError, migrate};
+pub use store::migrate;
+pub use tidegate_rate_limit::OpenError as StoreError;
 
 use std::{
     io,
-    net::SocketAddr,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
 };
 
+use handover::{Offer, Sockets};
 use prometheus_client::registry::Registry;
 use thiserror::Error;
-use handover::{Offer, Sockets};
 use threads::Threads;
 use tidegate_guard::{
     Metrics,
     server::{self, Connections, ServerOptions, Shutdown, TlsError, Workers},
     service::{Service, ServiceOptions},
 };
+use tidegate_rate_limit::OpenStore;
 use tokio::{
     net::{TcpListener, UnixListener},
     runtime::{Builder, Handle},
@@ -37,6 +37,7 @@ use tokio::{
 };
 
 use crate::{
+    admin::{self, Admin},
     alerts::{Target, Webhook},
     config::{self, Configuration, Loaded, Sources},
     log::LevelHandle,
@@ -65,6 +66,9 @@ pub enum ServeError {
         #[source]
         cause: io::Error,
     },
+    /// The tokens that were made.
+    #[error("reading the tokens of the data directory")]
+    Tokens(#[source] io::Error),
     /// TLS.
     #[error("offering TLS on {key}")]
     Tls {
@@ -116,17 +120,14 @@ pub fn serve(
     served
 }
 
-/// Some people and some collectors of metrics; apart from the guard's, so that neither shuts the other out.
-const ADMIN_CONNECTIONS_MAX: usize = 256;
-
 /// What runs.
 struct Instance {
     loaded: Loaded,
     service: Arc<Service>,
-    store: store::OpenStore,
+    store: OpenStore,
     metrics: Arc<Metrics>,
     secrets: Option<DataSecrets>,
-    admin: Arc<admin::Admin>,
+    admin: Arc<Admin>,
     ingress: ingress::Ingress,
     level: LevelHandle,
     webhook: Webhook,
@@ -159,6 +160,9 @@ impl Instance {
         let admin_tcp = sockets.listen("admin.listen", configuration.admin.listen).await?;
         let tls = listener.tls.as_ref().map(|tls| server::acceptor(&tls.cert, &tls.key)).transpose();
         let tls = tls.map_err(|cause| ServeError::Tls { key: "guard.listen", cause })?;
+        let admin_tls = configuration.admin.tls.as_ref();
+        let admin_tls = admin_tls.map(|tls| server::acceptor(&tls.cert, &tls.key)).transpose();
+        let admin_tls = admin_tls.map_err(|cause| ServeError::Tls { key: "admin.listen", cause })?;
         let ingress = ingress::Bound::bind(&configuration, &mut sockets).await?;
         drop(sockets);
 
@@ -189,14 +193,22 @@ impl Instance {
             failures_per_second: u32::try_from(listener.auth_failures_per_second).unwrap_or(u32::MAX),
         };
         let service = Arc::new(Service::new(face, options, Arc::clone(&metrics)));
-        let admin = Arc::new(admin::Admin::new(
-            registry,
-            &configuration,
-            secrets.as_ref(),
-            Arc::clone(&service),
-            Arc::clone(&metrics),
-        ));
+        let admin = Arc::new(
+            Admin::new(admin::Parts {
+                registry,
+                configuration: &configuration,
+                secrets: secrets.as_ref(),
+                data_directory: secrets.is_some().then_some(configuration.store.path.as_path()),
+                service: Arc::clone(&service),
+                defense: Some(ingress.defense.clone()),
+                is_tls: admin_tls.is_some(),
+                shutdown: shutdown.subscribe(),
+            })
+            .map_err(ServeError::Tokens)?,
+        );
+        let code = if first_start { admin.first_code() } else { None };
 
+        let secrets_directory = secrets.is_some().then(|| configuration.store.path.clone());
         let mut instance = Self {
             loaded,
             service,
@@ -214,14 +226,15 @@ impl Instance {
             handed_over,
             _offering: offering(offer, secrets_directory),
         };
-        let socket = instance.socket.as_deref().map(|path| listen_socket("guard.socket", path)).transpose()?;
+        let socket =
+            instance.socket.as_deref().map(|path| listen_socket("guard.socket", path)).transpose()?;
         let addresses = banner::Addresses {
             guard: guard_tcp.local_addr().unwrap_or(listener.listen),
             apps: instance.ingress.places(),
             admin: admin_tcp.local_addr().unwrap_or(configuration.admin.listen),
         };
-        instance.spawn_listeners(&configuration, guard_tcp, tls, socket, admin_tcp);
-        Ok((instance, banner::text(&configuration, &addresses, first_start)))
+        instance.spawn_listeners(&configuration, guard_tcp, tls, socket, admin_tcp, admin_tls);
+        Ok((instance, banner::text(&configuration, &addresses, first_start, code.as_ref())))
     }
 
     fn spawn_listeners(
@@ -231,6 +244,7 @@ impl Instance {
         tls: Option<tokio_rustls::TlsAcceptor>,
         socket: Option<UnixListener>,
         admin_tcp: TcpListener,
+        admin_tls: Option<tokio_rustls::TlsAcceptor>,
     ) {
         let listener = &configuration.listener;
         let options = ServerOptions {
@@ -247,13 +261,16 @@ impl Instance {
         self.listeners.spawn(serve);
         if let Some(socket) = socket {
             let (service, told) = (Arc::clone(&self.service), self.shutdown.subscribe());
-            let serve = server::serve_unix(socket, service, options, connections, workers.clone(), told);
+            let serve = server::serve_unix(socket, service, options, connections, workers, told);
             self.listeners.spawn(serve);
         }
-        let (admin, told) = (Arc::clone(&self.admin), self.shutdown.subscribe());
-        let options = ServerOptions { connections_max: ADMIN_CONNECTIONS_MAX, ..options };
-        let connections = Connections::new(options.connections_max);
-        self.listeners.spawn(server::serve_tcp(admin_tcp, None, admin, options, connections, workers, told));
+        let timeouts =
+            admin::listener::Timeouts { head: options.head_timeout, shutdown: options.shutdown_timeout };
+        let refused = self.metrics.connections_refused.clone();
+        let told = self.shutdown.subscribe();
+        let serve =
+            admin::listener::serve(admin_tcp, admin_tls, self.admin.router(), timeouts, refused, told);
+        self.listeners.spawn(serve);
     }
 
     /// Until a signal ends it.
@@ -290,7 +307,7 @@ impl Instance {
             tracing::error!(kind = "reload-refused", %error, "the log level stays");
         }
         self.service.replace(guard::face(&new, self.secrets.as_ref(), &self.store, &self.metrics));
-        self.admin.replace_tokens(configuration, self.secrets.as_ref());
+        self.admin.reload(configuration, self.secrets.as_ref());
         self.ingress.reload(configuration);
         if change.applied.iter().any(|key| key.starts_with("admin.webhook_")) {
             self.webhook.replace(Target::configured(&configuration.admin));
@@ -345,13 +362,13 @@ async fn open_store(
     configuration: &Configuration,
     runtimes: &[Handle],
     take_over: bool,
-) -> Result<store::OpenStore, ServeError> {
+) -> Result<OpenStore, ServeError> {
     let others = configuration.ingress.proxy.shutdown_timeout
         + Duration::from_millis(configuration.listener.shutdown_timeout_ms);
     let patience = if take_over { others + CLOSING } else { Duration::ZERO };
     let deadline = tokio::time::Instant::now() + patience;
     loop {
-        match store::OpenStore::open(&configuration.store, runtimes).await {
+        match store::open(&configuration.store, runtimes).await {
             Err(error) if error.is_in_use() && tokio::time::Instant::now() < deadline => {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
@@ -367,8 +384,7 @@ const CLOSING: Duration = Duration::from_secs(10);
 fn listen_socket(key: &'static str, path: &Path) -> Result<UnixListener, ServeError> {
     use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 
-    let failed =
-        |cause| ServeError::Listen { key, address: path.display().to_string(), cause };
+    let failed = |cause| ServeError::Listen { key, address: path.display().to_string(), cause };
     let is_socket = std::fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
     if is_socket && std::os::unix::net::UnixStream::connect(path).is_err() {
         std::fs::remove_file(path).map_err(failed)?;

@@ -5,6 +5,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod apps;
 mod call;
 mod control;
 mod drill;

@@ -81,8 +81,10 @@ pub(crate) fn unconfigured() -> Setup {
 pub(crate) fn start(setup: &Setup) -> Server {
     let mut refused = String::new();
     for _ in 0..8 {
-        let (guard, admin) = (free_address(), free_address());
-        match setup.clone().set("guard.listen", guard).set("admin.listen", admin).try_start() {
+        let setup = ["guard.listen", "admin.listen", "ingress.listen"]
+            .into_iter()
+            .fold(setup.clone(), |setup, key| setup.set(key, free_address()));
+        match setup.try_start() {
             Ok(server) => return server,
             Err(ended) => refused = ended.log,
         }

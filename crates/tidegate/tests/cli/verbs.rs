@@ -10,7 +10,7 @@ fn every_verb_has_help_that_says_what_it_does() {
     let setup = Setup::new();
     let verbs = [
         ("", "Abuse protection"),
-        ("serve", "Run the guard store"),
+        ("serve", "Serve apps"),
         ("check", "Name every fault"),
         ("config", "effective configuration"),
         ("call", "Send one command"),
@@ -30,6 +30,16 @@ fn every_verb_has_help_that_says_what_it_does() {
         ("control reset", "Clear what identities have spent"),
         ("control forget", "locked out"),
         ("control audit", "newest first"),
+        ("apps", "abuse defense"),
+        ("apps list", "last hour"),
+        ("apps abuse get", "what it counted"),
+        ("apps abuse set", "what is not named stays"),
+        ("apps abuse enforce", "Replay the policy"),
+        ("apps abuse replay", "changes nothing"),
+        ("token", "dashboard"),
+        ("token create", "this once"),
+        ("token list", "without the tokens"),
+        ("token revoke", "refused at once"),
         ("drill", "shared-nat"),
         ("canary", "Measure"),
         ("keygen", "fresh secret"),
@@ -64,7 +74,7 @@ fn the_examples_of_the_help_work() {
 fn the_demo_tells_its_stories_twice() {
     let server = start(&unconfigured());
     for _ in 0..2 {
-        tidegate(server.setup(), "demo").assert(
+        tidegate(server.setup(), "demo --seconds 1").assert(
             0,
             &[
                 "24 guesses at alice's password from 3 addresses: 8 checked",
@@ -73,6 +83,8 @@ fn the_demo_tells_its_stories_twice() {
                 "delivery 5: dropped, delivery 1 has it",
                 "30 requests: 1",
                 "sent again: 1 (as answered before: nothing was charged twice)",
+                "six people:",
+                "the scraper:",
             ],
         );
     }

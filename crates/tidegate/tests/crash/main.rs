@@ -18,5 +18,6 @@ mod ledger;
 mod log_file;
 mod lost_answer;
 mod nothing_kept;
+mod other_stores;
 mod two_processes;
 mod workload;

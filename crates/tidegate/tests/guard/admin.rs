@@ -62,7 +62,11 @@ fn the_other_paths() {
         ("POST", "/healthz", 405),
         ("POST", "/metrics", 405),
         ("POST", "/v1/rpc", 404),
-        ("GET", "/", 404),
+        ("GET", "/", 303),
+        ("GET", "/sign-in", 200),
+        ("GET", "/apps/demo", 303),
+        ("GET", "/api/v1/apps", 401),
+        ("GET", "/nothing", 404),
     ];
     for (method, target, status) in table {
         let reply = wire::Wire::tcp(server.admin).unwrap().exchange(&wire::request(method, target, &[], b""));

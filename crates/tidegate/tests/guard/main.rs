@@ -26,6 +26,7 @@ mod framing;
 mod http2;
 mod mending;
 mod misconfigured;
+mod other_stores;
 mod parsing;
 mod quiet_logs;
 mod quotas;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::{
     eventually,
-    message::{incr, one_step, post_to},
+    message::{fresh_op, incr, one_step, post_to},
     operator::call,
     server::{Server, Setup},
     spending::{budgeted, carrying, looks},
@@ -50,13 +50,16 @@ fn a_reload_adds_and_removes_and_a_faulty_one_changes_nothing() {
 /// What has been spent, and a stop, outlive every secret but the one that names the rows.
 #[test]
 fn what_a_new_secret_begins_anew() {
+    // No other test's rows are named under it.
+    let (store_secret, another) = (fresh_op(), fresh_op());
     let cases = [
         ("guard.secrets", SECOND, true),
         ("guard.operator_token", "second-operator-token-0123456789abcdef-0", true),
-        ("store.secret", "second-store-secret-0123456789abcdef-012", false),
+        ("store.secret", &another, false),
     ];
     for (key, secret, is_kept) in cases {
-        let setup = budgeted(100).set("guard.secrets", FIRST).set("store.secret", THIRD);
+        let store_secret = format!("{store_secret}, {key}");
+        let setup = budgeted(100).set("guard.secrets", FIRST).set("store.secret", store_secret);
         let server = setup.set("guard.operator_token", TOKEN).start();
         let visit = |server: &Server, secret: &str| {
             let body = carrying(looks("proxy", 5), "source", "it").to_string();

@@ -25,7 +25,9 @@ fn hosts_find_their_app() {
             .set("apps.off.upstreams", third.address.to_string())
             .set("apps.off.stopped", "true")
     });
-    for host in ["shop.example", "SHOP.EXAMPLE:80", "shop.example.", "a.shop.example", "a.b.shop.example", "other"] {
+    for host in
+        ["shop.example", "SHOP.EXAMPLE:80", "shop.example.", "a.shop.example", "a.b.shop.example", "other"]
+    {
         assert_eq!(ask(&rig, host).0, 200, "{host}");
     }
     assert_eq!([&rig.backend, &second, &third].map(|backend| backend.whole().len()), [3, 2, 1]);
@@ -40,14 +42,20 @@ fn a_demo_app_is_there_where_none_is_configured() {
     assert_eq!(page.status, 200);
     assert!(page.text().contains("<h1>It works</h1>"), "{}", page.text());
     let echo = wire::get_with(server.apps, "/some?where", &[("x-forwarded-for", "192.0.2.1")]).unwrap();
-    assert!(echo.text().starts_with("GET /some\n") && echo.text().contains("x-forwarded-for: 127.0.0.1\n"), "{}", echo.text());
+    assert!(
+        echo.text().starts_with("GET /some\n") && echo.text().contains("x-forwarded-for: 127.0.0.1\n"),
+        "{}",
+        echo.text()
+    );
 }
 
 #[test]
 fn a_fault_of_the_guard_alone_leaves_apps_served() {
     let rig = Rig::with(|setup| setup.set("guard.daily_budget", "0").even_if_not_ready());
     assert_eq!(rig.get("/echo", &[]).status, 200);
-    assert!(rig.server.log().contains("guard-misconfigured") || rig.server.log().contains("guard.daily_budget"));
+    assert!(
+        rig.server.log().contains("guard-misconfigured") || rig.server.log().contains("guard.daily_budget")
+    );
 }
 
 #[test]

@@ -95,7 +95,9 @@ fn serve(mut stream: TcpStream, seen: &Seen) -> io::Result<()> {
         let upgrade = value(&head, "upgrade").is_some();
         match path.as_str() {
             _ if upgrade && path != "/refuse" => {
-                stream.write_all(b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n")?;
+                stream.write_all(
+                    b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n",
+                )?;
                 stream.write_all(&read)?;
                 let mut scratch = [0; 1024];
                 loop {
@@ -112,7 +114,12 @@ fn serve(mut stream: TcpStream, seen: &Seen) -> io::Result<()> {
             "/big" => answer(&mut stream, "200 OK", "", &vec![b'x'; 8 << 20])?,
             "/length" => answer(&mut stream, "200 OK", "", body.to_string().as_bytes())?,
             "/refuse" => answer(&mut stream, "403 Forbidden", "", b"no")?,
-            "/odd" => answer(&mut stream, "200 OK", "keep-alive: timeout=5\r\nconnection: x-hop\r\nx-hop: 1\r\nx-end: 1\r\n", b"")?,
+            "/odd" => answer(
+                &mut stream,
+                "200 OK",
+                "keep-alive: timeout=5\r\nconnection: x-hop\r\nx-hop: 1\r\nx-end: 1\r\n",
+                b"",
+            )?,
             _ => answer(&mut stream, "200 OK", "", head.as_bytes())?,
         }
     }

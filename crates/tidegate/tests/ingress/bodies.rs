@@ -97,7 +97,8 @@ fn a_body_that_stops_or_never_ends_is_answered_408() {
 #[test]
 fn an_app_that_answers_early_is_heard() {
     let rig = capped();
-    let reply = rig.wire().exchange(&post("/unread", "Transfer-Encoding: chunked\r\n", &chunk(b"abc"))).unwrap();
+    let reply =
+        rig.wire().exchange(&post("/unread", "Transfer-Encoding: chunked\r\n", &chunk(b"abc"))).unwrap();
     assert_eq!(reply.text(), "unread");
 }
 
@@ -114,7 +115,9 @@ fn large_answers_come_whole_and_wait_for_their_client() {
 
 #[test]
 fn a_client_that_takes_no_answer_is_cut() {
-    let rig = Rig::with(|setup| setup.set("ingress.body_idle_timeout_ms", "500").set("ingress.header_timeout_ms", "1000"));
+    let rig = Rig::with(|setup| {
+        setup.set("ingress.body_idle_timeout_ms", "500").set("ingress.header_timeout_ms", "1000")
+    });
     let mut wire = crate::support::wire::Wire::tcp_with_little_room(rig.server.apps).unwrap();
     wire.send(&get("/big", &[])).unwrap();
     eventually("its connection is gone", || (established(&rig) == 0).then_some(()));

@@ -2,7 +2,10 @@
 
 use std::{fs, os::unix::fs::symlink};
 
-use crate::{rig::Rig, support::wire::{Reply, Wire}};
+use crate::{
+    rig::Rig,
+    support::wire::{Reply, Wire},
+};
 
 const HOST: &str = "files.example";
 
@@ -61,6 +64,9 @@ fn conditions_and_ranges_are_understood() {
     let modified = whole.header("last-modified").expect("files have a time");
     assert_eq!(ask(&rig, "GET", "/a.txt", &format!("If-Modified-Since: {modified}\r\n")).status, 304);
     let part = ask(&rig, "GET", "/a.txt", "Range: bytes=2-4\r\n");
-    assert_eq!((part.status, part.text().as_str(), part.header("content-range")), (206, "234", Some("bytes 2-4/10")));
+    assert_eq!(
+        (part.status, part.text().as_str(), part.header("content-range")),
+        (206, "234", Some("bytes 2-4/10"))
+    );
     assert_eq!(ask(&rig, "GET", "/a.txt", "Range: bytes=20-\r\n").status, 416);
 }

@@ -56,7 +56,11 @@ impl Frames {
         let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
         let mut payload = vec![0; length];
         self.0.read_exact(&mut payload).ok()?;
-        Some(Frame { kind: head[3], stream: u32::from_be_bytes([head[5], head[6], head[7], head[8]]), payload })
+        Some(Frame {
+            kind: head[3],
+            stream: u32::from_be_bytes([head[5], head[6], head[7], head[8]]),
+            payload,
+        })
     }
 
     /// The error of the GOAWAY with which the server ends the connection; none if it just closes.

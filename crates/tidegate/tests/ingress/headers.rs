@@ -14,7 +14,8 @@ fn a_client_cannot_have_our_headers_removed() {
         "upgrade, x-forwarded-for",
         "content-length, transfer-encoding",
     ] {
-        let head = rig.seen(&[("Connection", connection), ("X-Forwarded-For", "192.0.2.1"), ("Accept", "x/y")]);
+        let head =
+            rig.seen(&[("Connection", connection), ("X-Forwarded-For", "192.0.2.1"), ("Accept", "x/y")]);
         assert_eq!(value(&head, "x-forwarded-for"), Some("127.0.0.1"), "{connection}: {head}");
         assert_eq!(value(&head, "x-real-ip"), Some("127.0.0.1"), "{connection}: {head}");
         assert_eq!(value(&head, "x-forwarded-proto"), Some("http"), "{connection}: {head}");
@@ -38,12 +39,23 @@ fn what_belongs_to_one_hop_stays_there() {
         ("X-Kept", "1"),
         ("X-HTTP-Method-Override", "DELETE"),
     ]);
-    for gone in ["x-mine", "keep-alive", "te", "proxy-authorization", "proxy-connection", "upgrade", "x-http-method-override"] {
+    for gone in [
+        "x-mine",
+        "keep-alive",
+        "te",
+        "proxy-authorization",
+        "proxy-connection",
+        "upgrade",
+        "x-http-method-override",
+    ] {
         assert_eq!(value(&head, gone), None, "{gone}: {head}");
     }
     assert_eq!(value(&head, "x-kept"), Some("1"));
     let reply = rig.get("/odd", &[]);
-    assert_eq!((reply.header("x-end"), reply.header("x-hop"), reply.header("keep-alive")), (Some("1"), None, None));
+    assert_eq!(
+        (reply.header("x-end"), reply.header("x-hop"), reply.header("keep-alive")),
+        (Some("1"), None, None)
+    );
 }
 
 #[test]

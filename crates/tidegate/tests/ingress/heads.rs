@@ -25,7 +25,8 @@ fn floods_of_headers_are_refused_within_a_bound() {
     assert_eq!(rig.backend.whole().len(), 0);
     assert!(resident_kib(&rig) < before + 8 * 1024, "from {before} to {} KiB", resident_kib(&rig));
     // Within the bounds all is well.
-    let within: Vec<(String, String)> = (0..60).map(|index| (format!("x-{index}"), "y".repeat(200))).collect();
+    let within: Vec<(String, String)> =
+        (0..60).map(|index| (format!("x-{index}"), "y".repeat(200))).collect();
     let headers: Vec<_> = within.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     assert_eq!(rig.wire().exchange(&get("/echo", &headers)).unwrap().status, 200);
 }

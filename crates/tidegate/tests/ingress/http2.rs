@@ -2,7 +2,8 @@
 
 use crate::{
     frames::{
-        CONTINUATION, END_HEADERS, END_STREAM, Frames, HEADERS, PING, RST_STREAM, SETTINGS, WINDOW_UPDATE, frame, get,
+        CONTINUATION, END_HEADERS, END_STREAM, Frames, HEADERS, PING, RST_STREAM, SETTINGS, WINDOW_UPDATE,
+        frame, get,
     },
     rig::Rig,
     support::eventually,
@@ -41,7 +42,11 @@ fn rapid_resets_end_the_connection() {
         let calm = u32::to_be_bytes(8);
         let pairs = (0..5_000_u32).map(|index| {
             let stream = index * 2 + 1;
-            [frame(HEADERS, END_HEADERS | END_STREAM, stream, &get("/silent")), frame(RST_STREAM, 0, stream, &calm)].concat()
+            [
+                frame(HEADERS, END_HEADERS | END_STREAM, stream, &get("/silent")),
+                frame(RST_STREAM, 0, stream, &calm),
+            ]
+            .concat()
         });
         let pairs: Vec<_> = pairs.collect();
         let sent = pairs.chunks(at_once).take_while(|pairs| frames.raw(&pairs.concat()).is_ok()).count();

@@ -13,7 +13,6 @@ use crate::{
 #[test]
 fn what_was_accepted_is_answered() {
     let Rig { mut server, backend } = Rig::start();
-    let rig = |server| Rig { server, backend: backend.clone() };
     let address = server.apps;
     let mut wire = crate::support::wire::Wire::tcp(address).unwrap();
     let mut idle = crate::support::wire::Wire::tcp(address).unwrap();
@@ -29,7 +28,6 @@ fn what_was_accepted_is_answered() {
     assert_eq!(wire.reply().unwrap().text(), "3");
     let ended = server.wait();
     assert_eq!(ended.status.code(), Some(0), "{}", ended.log);
-    drop(rig);
 }
 
 /// Clients that connect anew for every request, over and over, while the process is replaced by another.
@@ -43,8 +41,11 @@ fn a_restart_that_takes_over_drops_no_request() {
             thread::spawn(move || {
                 let mut served = 0;
                 loop {
-                    let mut wire = crate::support::wire::Wire::tcp(address).map_err(|error| format!("connecting: {error}"))?;
-                    let reply = wire.exchange(&get("/echo", &[])).map_err(|error| format!("after {served}: {error}"))?;
+                    let mut wire = crate::support::wire::Wire::tcp(address)
+                        .map_err(|error| format!("connecting: {error}"))?;
+                    let reply = wire
+                        .exchange(&get("/echo", &[]))
+                        .map_err(|error| format!("after {served}: {error}"))?;
                     if reply.status != 200 {
                         return Err(format!("{}", reply.status));
                     }

@@ -23,7 +23,12 @@ fn certificate(folder: &Path, host: &str) -> CertificateDer<'static> {
     cert.der().clone()
 }
 
-fn connect(rig: &Rig, host: &str, root: &CertificateDer<'static>, offered: &[&[u8]]) -> std::io::Result<Wire<StreamOwned<ClientConnection, TcpStream>>> {
+fn connect(
+    rig: &Rig,
+    host: &str,
+    root: &CertificateDer<'static>,
+    offered: &[&[u8]],
+) -> std::io::Result<Wire<StreamOwned<ClientConnection, TcpStream>>> {
     let mut roots = RootCertStore::empty();
     roots.add(root.clone()).unwrap();
     let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))

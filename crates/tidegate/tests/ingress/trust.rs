@@ -10,7 +10,11 @@ fn refused(list: &str, says: &str) {
     let setup = setup(&Backend::start()).set("ingress.trusted_proxies", list);
     let ended = setup.try_start().expect_err(list);
     assert_eq!(ended.status.code(), Some(78), "{list:?}: {}", ended.log);
-    assert!(ended.log.contains("ingress.trusted_proxies") && ended.log.contains(says), "{list:?}: {}", ended.log);
+    assert!(
+        ended.log.contains("ingress.trusted_proxies") && ended.log.contains(says),
+        "{list:?}: {}",
+        ended.log
+    );
 }
 
 #[test]
@@ -35,8 +39,11 @@ fn an_entry_that_is_no_network_stops_the_start() {
 
 #[test]
 fn blanks_around_an_entry_lose_none() {
-    let rig = Rig::with(|setup| setup.set("ingress.trusted_proxies", " 127.0.0.1 ,\t127.0.0.2,127.0.0.64/26\n"));
-    for (peer, trusted) in [("127.0.0.1", true), ("127.0.0.2", true), ("127.0.0.77", true), ("127.0.0.3", false)] {
+    let rig =
+        Rig::with(|setup| setup.set("ingress.trusted_proxies", " 127.0.0.1 ,\t127.0.0.2,127.0.0.64/26\n"));
+    for (peer, trusted) in
+        [("127.0.0.1", true), ("127.0.0.2", true), ("127.0.0.77", true), ("127.0.0.3", false)]
+    {
         let reply = rig.wire_from(peer).exchange(&get("/echo", &[("X-Forwarded-For", "192.0.2.7")])).unwrap();
         let client = if trusted { "192.0.2.7" } else { peer };
         assert_eq!(value(&reply.text(), "x-forwarded-for"), Some(client), "{peer}");

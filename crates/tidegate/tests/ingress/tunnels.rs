@@ -46,7 +46,9 @@ fn bytes_go_both_ways_and_ends_arrive() {
 
 #[test]
 fn a_tunnel_has_its_place_until_its_end() {
-    let rig = Rig::with(|setup| setup.set("apps.shop.shield.max_concurrency", "3").set("ingress.tunnel_idle_timeout_ms", "60000"));
+    let rig = Rig::with(|setup| {
+        setup.set("apps.shop.shield.max_concurrency", "3").set("ingress.tunnel_idle_timeout_ms", "60000")
+    });
     let mut tunnels: Vec<_> = (0..3).map(|_| open(&rig)).collect();
     assert_eq!(rig.get("/ws", &UPGRADE).status, 503);
     drop(tunnels.pop());

@@ -1,4 +1,4 @@
-//! Two instances of the real binary over one store that they share: on PostgreSQL, Redis and MariaDB, each a real
+//! Instances of the real binary, two or three, over one store that they share: on PostgreSQL, Redis and MariaDB, each a real
 //! server that the test starts. Budgets to the last command, one stop for all, one winner, one effect, and a
 //! database that goes away and comes back.
 
@@ -7,63 +7,63 @@
 #[path = "../support/mod.rs"]
 mod support;
 
-use std::thread;
+mod rotation;
+
+use std::{
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+    thread,
+};
 
 use serde_json::{Value, json};
 use support::{
     eventually,
-    message::{digest, fresh_op, incr, post_to, set},
+    message::{digest, fresh_op, get, incr, one_step, post_to, set},
     server::{SECRET, Server, Setup},
-    spending::{assert_refused, budgeted},
+    spending::{assert_refused, split},
     wire::Reply,
 };
 use tidegate_test_servers::{MariaDb, PostgresServer, RedisServer};
 
+/// More commands than a test sends.
+const AMPLE: u64 = 100_000;
 const OPERATOR: &str = "e2e-operator-token-0123456789abcdef-01";
 
-/// Two instances of one service.
+/// Instances of one service.
 struct Site {
-    first: Server,
-    second: Server,
+    instances: Vec<Server>,
 }
 
 impl Site {
-    /// Over the store of this kind at this URL, with a budget for the family `proxy`.
-    fn start(kind: &str, url: &str, budget: u64) -> Self {
-        let instance = || {
-            budgeted(budget)
+    /// So many of them over the store of this kind at this URL, each number of them on rows of its own, with a
+    /// budget for the family `proxy`, and an ample one for `offline`.
+    fn start(kind: &str, url: &str, instances: usize, budget: u64) -> Self {
+        let instance = |_| {
+            split(budget + AMPLE, &format!("proxy={budget},offline={AMPLE}"))
                 .set("store.kind", kind)
                 .set("store.url", url)
+                .set("store.secret", format!("{instances} instances with a budget of {budget}"))
                 .set("guard.families.proxy.shares_bp", "source=10000")
                 .set("guard.operator_token", OPERATOR)
                 .unset("store.durability")
         };
-        let (first, second) = (instance(), instance());
-        migrate(&first);
-        Self { first: first.start(), second: second.start() }
-    }
-
-    fn instances(&self) -> [&Server; 2] {
-        [&self.first, &self.second]
+        let setups: Vec<Setup> = (0..instances).map(instance).collect();
+        migrate(&setups[0]);
+        Self { instances: setups.iter().map(Setup::start).collect() }
     }
 
     fn control(&self, number: usize, method: &str, target: &str) -> Value {
-        let server = self.instances()[number];
-        let call = support::operator::call(OPERATOR, method, target, "");
-        let mut wire = support::wire::Wire::tcp(server.guard).expect("it listens");
-        let reply = wire.exchange(&call).expect("an answer");
-        assert_eq!(reply.status, 200, "{}", reply.text());
-        reply.json()
+        control(&self.instances[number], method, target)
     }
 
-    /// Sends the same number of requests to both at once, on several connections; all replies.
+    /// Sends the same number of requests to all at once, on several connections; all replies.
     fn at_once(&self, callers: usize, each: usize, request: impl Fn() -> Value + Sync) -> Vec<Reply> {
         thread::scope(|scope| {
-            let (request, instances) = (&request, self.instances());
+            let (request, instances) = (&request, &self.instances);
             let send = move |server: &Server| post_to(server.guard, SECRET, request().to_string().as_bytes());
             let callers = (0..callers).map(|caller| {
                 scope.spawn(move || {
-                    let replies = (0..each).map(|_| send(instances[caller % 2]).expect("an answer"));
+                    let replies =
+                        (0..each).map(|_| send(&instances[caller % instances.len()]).expect("an answer"));
                     replies.collect::<Vec<_>>()
                 })
             });
@@ -71,6 +71,14 @@ impl Site {
             callers.into_iter().flat_map(|caller| caller.join().expect("a caller ends")).collect()
         })
     }
+}
+
+fn control(server: &Server, method: &str, target: &str) -> Value {
+    let call = support::operator::call(OPERATOR, method, target, "");
+    let mut wire = support::wire::Wire::tcp(server.guard).expect("it listens");
+    let reply = wire.exchange(&call).expect("an answer");
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    reply.json()
 }
 
 fn migrate(setup: &Setup) {
@@ -86,9 +94,9 @@ fn admitted(replies: &[Reply]) -> usize {
     replies.iter().filter(|reply| reply.status == 200).count()
 }
 
-/// Everything that instances owe each other.
-fn keeps_its_promises(kind: &str, url: &str) {
-    let site = Site::start(kind, url, 400);
+/// Everything that so many instances owe each other.
+fn keep_their_promises(kind: &str, url: &str, instances: usize) {
+    let site = Site::start(kind, url, instances, 400);
     let replies = site.at_once(16, 40, counting);
     assert_eq!(admitted(&replies), 400, "{kind}");
     let refused = replies.iter().find(|reply| reply.status != 200).expect("some were refused");
@@ -103,7 +111,7 @@ fn keeps_its_promises(kind: &str, url: &str) {
     };
     let winners = site.at_once(10, 5, claim);
     let written = |reply: &&Reply| reply.json()["steps"][0]["results"][0]["written"] == true;
-    assert_eq!(winners.iter().filter(written).count(), 1, "{kind}");
+    assert_eq!((winners.len(), winners.iter().filter(written).count()), (50, 1), "{kind}");
 
     let same = counting();
     let answers = site.at_once(10, 2, || same.clone());
@@ -116,17 +124,57 @@ fn keeps_its_promises(kind: &str, url: &str) {
     assert_refused(&stopped[0], "guard_stopped", "operator_stop");
     site.control(0, "POST", "/control/resume");
     assert_eq!(admitted(&site.at_once(8, 5, counting)), 40, "{kind}");
+    stops_amid_load(&site, kind);
+}
+
+/// Whoever asks any instance after one has answered the stop is refused, and what was executed was answered.
+fn stops_amid_load(site: &Site, kind: &str) {
+    let (stopped, executed) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let request = |command: Value| {
+        let mut request = one_step("p", json!([command]));
+        request["family"] = json!("offline");
+        request
+    };
+    let look = || request(get("amid load"));
+    let before = site.at_once(1, 1, look)[0].json()["steps"][0]["results"][0]["value"].clone();
+    assert_eq!(before, Value::Null);
+    thread::scope(|scope| {
+        for caller in 0..12 {
+            let server = &site.instances[caller % site.instances.len()];
+            let (stopped, executed) = (&stopped, &executed);
+            scope.spawn(move || {
+                loop {
+                    let after = stopped.load(Ordering::SeqCst);
+                    let counts = request(incr("amid load")).to_string();
+                    let reply = post_to(server.guard, SECRET, counts.as_bytes()).expect("an answer");
+                    if reply.status != 200 {
+                        assert_refused(&reply, "guard_stopped", "operator_stop");
+                        return;
+                    }
+                    assert!(!after, "{kind}: executed after the stop");
+                    executed.fetch_add(1, Ordering::SeqCst);
+                }
+            });
+        }
+        eventually("some load", || (executed.load(Ordering::SeqCst) > 30).then_some(()));
+        site.control(0, "POST", "/control/stop");
+        stopped.store(true, Ordering::SeqCst);
+    });
+    site.control(1, "POST", "/control/resume");
+    let executed = executed.load(Ordering::SeqCst).to_string();
+    let after = site.at_once(1, 1, look)[0].json()["steps"][0]["results"][0]["value"].clone();
+    assert_eq!(after, json!(executed), "{kind}");
 }
 
 /// What is answered while the database is away, and after it.
 fn comes_back(kind: &str, url: &str, away: impl FnOnce(), back: impl FnOnce()) {
-    let site = Site::start(kind, url, 100_000);
+    let site = Site::start(kind, url, 2, 100_000);
     assert_eq!(admitted(&site.at_once(4, 5, counting)), 20);
     away();
     let replies = site.at_once(4, 1, counting);
     assert!(replies.iter().all(|reply| reply.code() == "guard_unavailable"), "{kind}: {replies:?}");
     back();
-    for server in site.instances() {
+    for server in &site.instances {
         eventually("the database is back", || {
             let reply = post_to(server.guard, SECRET, counting().to_string().as_bytes()).ok()?;
             (reply.status == 200).then_some(())
@@ -135,50 +183,33 @@ fn comes_back(kind: &str, url: &str, away: impl FnOnce(), back: impl FnOnce()) {
     assert_eq!(admitted(&site.at_once(4, 5, counting)), 20);
 }
 
+/// What two and three instances do, and two whose database goes away.
+macro_rules! on {
+    ($kind:literal, $url:expr, $server:expr) => {{
+        let mut server = $server.expect("the server starts");
+        let url: String = $url(&server);
+        keep_their_promises($kind, &url, 2);
+        keep_their_promises($kind, &url, 3);
+        let server = std::cell::RefCell::new(&mut server);
+        let back = || server.borrow_mut().restart().expect("it starts");
+        comes_back($kind, &url, || server.borrow_mut().kill(), back);
+    }};
+}
+
 #[test]
 fn on_postgres() {
-    let mut server = PostgresServer::start().expect("PostgreSQL starts");
-    let url = server.url();
-    keeps_its_promises("postgres", &url);
-    server.kill();
-    let mut server = PostgresServer::start().expect("PostgreSQL starts");
-    let url = server.url();
-    let server = std::cell::RefCell::new(&mut server);
-    comes_back(
-        "postgres",
-        &url,
-        || server.borrow_mut().kill(),
-        || server.borrow_mut().restart().expect("it starts"),
-    );
+    on!("postgres", PostgresServer::url, PostgresServer::start());
 }
 
 #[test]
 fn on_redis() {
-    let mut server = RedisServer::start(&["--appendonly", "yes"]).expect("Redis starts");
-    let url = server.url();
-    keeps_its_promises("redis", &url);
-    let server = std::cell::RefCell::new(&mut server);
-    comes_back(
-        "redis",
-        &url,
-        || server.borrow_mut().kill(),
-        || server.borrow_mut().restart().expect("it starts"),
-    );
+    on!("redis", RedisServer::url, RedisServer::start(&[]));
 }
 
 #[test]
 fn on_mariadb() {
-    let mut server = MariaDb::start().expect("MariaDB starts");
-    let url = server.fresh_database().expect("a database");
-    keeps_its_promises("mysql", &url);
-    let url = server.fresh_database().expect("a database");
-    let server = std::cell::RefCell::new(&mut server);
-    comes_back(
-        "mysql",
-        &url,
-        || server.borrow_mut().kill(),
-        || server.borrow_mut().restart().expect("it starts"),
-    );
+    let database = |server: &MariaDb| server.fresh_database().expect("a database");
+    on!("mysql", database, MariaDb::start());
 }
 
 #[test]

@@ -12,6 +12,7 @@ pub(crate) mod operator;
 pub(crate) mod server;
 pub(crate) mod spending;
 pub(crate) mod state;
+pub(crate) mod stores;
 pub(crate) mod wire;
 
 use std::time::Duration;

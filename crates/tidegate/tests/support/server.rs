@@ -15,7 +15,7 @@ use std::{
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-use super::{DEADLINE, eventually, wire};
+use super::{DEADLINE, eventually, stores, wire};
 
 /// Signs the requests of servers that were given no other secrets.
 pub(crate) const SECRET: &str = "e2e-signing-secret-0123456789abcdef-01";
@@ -29,10 +29,11 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
-    /// A fresh folder, free ports, [`SECRET`], and writes that survive a killed process.
+    /// A fresh folder, free ports, [`SECRET`], and writes that survive a killed process; on an empty store of the
+    /// kind that this process tests.
     pub(crate) fn new() -> Self {
         let folder = Arc::new(tempfile::tempdir().expect("the system's temporary folder takes a folder"));
-        Self { folder, variables: Vec::new(), must_be_ready: true }
+        stores::on_tested_store(Self { folder, variables: Vec::new(), must_be_ready: true })
             .set("guard.listen", "127.0.0.1:0")
             .set("admin.listen", "127.0.0.1:0")
             .set("ingress.listen", "127.0.0.1:0")

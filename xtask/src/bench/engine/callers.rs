@@ -8,8 +8,13 @@ use std::{
 use anyhow::{Context, Result, bail};
 use tidegate_store::{Backend, Driver, Key, LimitStoreExt, Value};
 
-use super::choice::{self, Choice, Choices};
-use crate::{bench::random::Random, clock};
+use crate::{
+    bench::{
+        choice::{self, Choice, Choices},
+        random::Random,
+    },
+    clock,
+};
 
 /// What all callers of a turn did.
 #[derive(Debug, Clone, Copy)]

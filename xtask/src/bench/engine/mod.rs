@@ -3,7 +3,6 @@
 
 mod bare;
 mod callers;
-mod choice;
 
 use std::{fs, path::PathBuf, sync::Arc, time::Duration};
 
@@ -14,9 +13,9 @@ use tidegate_store_embedded::{Durability, EmbeddedBackend, Options};
 use self::{
     bare::BareFile,
     callers::{Caller, Turn},
-    choice::{Choice, Choices},
 };
 use super::{
+    choice::{Choice, Choices},
     machine, process,
     report::{self, Table, grouped, median},
 };
@@ -197,12 +196,8 @@ impl Settings {
 
 impl Case {
     fn name(self) -> String {
-        let choice = match self.choice {
-            Choice::Uniform => "uniform",
-            Choice::Zipf => "Zipf",
-        };
         let durability = if self.durability == Durability::Fsync { "fsync" } else { "process" };
-        format!("`{durability}`, {choice}, {} callers", self.callers)
+        format!("`{durability}`, {}, {} callers", self.choice, self.callers)
     }
 }
 

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::bench::{
     load::Check,
-    report::{Table, grouped, median},
+    report::{Bound, Table, grouped, median},
     servers::System::{
         self, RedisAlways, RedisEverysec, RedisMemory, TidegateFair, TidegateFsync, TidegateProcess,
     },
@@ -33,11 +33,6 @@ enum Figure {
     PerSecond,
     ServerCpu,
     P50,
-}
-
-enum Bound {
-    AtLeast(f64),
-    AtMost(f64),
 }
 
 const SCENARIOS: [Scenario; 8] = [
@@ -184,20 +179,8 @@ impl Aim {
     fn cells(&self, title: &str, series: &[Series]) -> [String; 5] {
         let other = series.iter().find(|other| other.system == self.beside);
         let ratios = other.map(|other| ratios(self.figure, &series[0], other)).unwrap_or_default();
-        let reached = median(ratios.iter().copied());
-        let (least, most) =
-            ratios.iter().fold((f64::MAX, 0.0_f64), |(low, high), &r| (low.min(r), high.max(r)));
-        let (wanted, good) = match self.bound {
-            Bound::AtLeast(bound) => (format!("≥ {bound:.1}"), reached >= bound),
-            Bound::AtMost(bound) => (format!("≤ {bound:.1}"), reached <= bound),
-        };
-        [
-            format!("{title}: {}, beside {}", self.figure.name(), self.beside),
-            wanted,
-            format!("{reached:.2}"),
-            format!("{least:.2} to {most:.2}"),
-            if good { "reached" } else { "**falls short**" }.to_owned(),
-        ]
+        let title = format!("{title}: {}, beside {}", self.figure.name(), self.beside);
+        self.bound.judge(title, &ratios)
     }
 }
 

@@ -99,7 +99,8 @@ async fn orders(store: Handles) -> Seen {
     Ok(Outcome::Kept)
 }
 
-fn bump_all(view: &mut View<'_>, keys: usize) {
+/// Adds one to each of the first `keys` counters.
+pub(in crate::testing) fn bump_all(view: &mut View<'_>, keys: usize) {
     for index in 0..keys {
         let next = count(view.get(index)) + 1;
         view.put(index, next.to_le_bytes().as_slice(), view.now_ms() + LONG_MS);

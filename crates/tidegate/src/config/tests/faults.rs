@@ -91,6 +91,25 @@ fn every_fault_of_a_file_has_its_key_and_line() {
             "tidegate.toml:2: store.durability: ",
             "`fsync`, `process` or `none`",
         ),
+        ("[rate_limit]\nstore = \"disk\"", Warning, "tidegate.toml:2: rate_limit.store: ", "`database`"),
+        (
+            "[rate_limit]\nsingel_instance = true",
+            Warning,
+            "tidegate.toml:2: rate_limit.singel_instance: ",
+            "nearest",
+        ),
+        (
+            "[rate_limit]\nstore = \"database\"",
+            Warning,
+            "tidegate.toml:2: rate_limit.url: ",
+            "begin with postgres:// or mysql://",
+        ),
+        (
+            "[rate_limit]\nurl = \"redis://h\"\nstore = \"postgres\"",
+            Warning,
+            "tidegate.toml:2: rate_limit.url: ",
+            "begin with postgres://",
+        ),
         ("[log]\nlevel = \"inof\"", Fatal, "tidegate.toml:2: log.level: ", "it is \"inof\""),
         (
             "[log]\nlevel = \"info,tidegate\"",

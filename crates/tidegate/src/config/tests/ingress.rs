@@ -31,12 +31,17 @@ fn a_demo_app_stands_in_only_where_none_is_named() {
 
 #[test]
 fn trust_is_all_or_nothing() {
-    let trusted = |list: &str| good(&format!("[ingress]\ntrusted_proxies = {list}"), &[]).ingress.proxy.trusted;
+    let trusted =
+        |list: &str| good(&format!("[ingress]\ntrusted_proxies = {list}"), &[]).ingress.proxy.trusted;
     let address = |text: &str| Address::parse(text).unwrap();
     let some = trusted("[\"198.51.100.10\", \" 192.0.2.0/24\", \"\\n2001:db8::/48\\n\"]");
-    for (text, expected) in
-        [("198.51.100.10", true), ("192.0.2.77", true), ("::ffff:192.0.2.77", true), ("2001:db8::7", true), ("203.0.113.200", false)]
-    {
+    for (text, expected) in [
+        ("198.51.100.10", true),
+        ("192.0.2.77", true),
+        ("::ffff:192.0.2.77", true),
+        ("2001:db8::7", true),
+        ("203.0.113.200", false),
+    ] {
         assert_eq!(some.contains(address(text)), expected, "{text}");
     }
     assert!(trusted("[]").is_empty(), "an empty list trusts nobody");
@@ -59,20 +64,43 @@ fn trust_is_all_or_nothing() {
 fn faults_are_named_with_key_and_line() {
     for (toml, begins, says) in [
         ("[apps.shop]\ndomains = [\"a\"]", "tidegate.toml:2: apps.shop", "upstreams or root"),
-        ("[apps.shop]\nupstreams = [\"a\", \"http://b/c\"]", "tidegate.toml:2: apps.shop.upstreams[1]", "no path"),
+        (
+            "[apps.shop]\nupstreams = [\"a\", \"http://b/c\"]",
+            "tidegate.toml:2: apps.shop.upstreams[1]",
+            "no path",
+        ),
         ("[apps.shop]\nupstream = [\"a\"]", "tidegate.toml:2: apps.shop.upstream: is not a key", "upstreams"),
         ("[apps.Shop]\nroot = \".\"", "tidegate.toml:1: apps.Shop: the name of an app", "a-z"),
         ("[apps.shop]\nroot = \"./nowhere\"", "tidegate.toml:2: apps.shop.root", "no directory"),
         ("[apps.shop]\nroot = \".\"\ndomains = [\"a..b\"]", "tidegate.toml:3: apps.shop.domains[0]", "a..b"),
-        ("[apps.shop]\nroot = \".\"\ntls_cert = \"Cargo.toml\"", "tidegate.toml:3: apps.shop.tls_cert", "PEM"),
-        ("[ingress]\nlisten = \"127.0.0.1:9090\"", "tidegate.toml:2: ingress.listen", "same port as admin.listen"),
+        (
+            "[apps.shop]\nroot = \".\"\ntls_cert = \"Cargo.toml\"",
+            "tidegate.toml:3: apps.shop.tls_cert",
+            "PEM",
+        ),
+        (
+            "[ingress]\nlisten = \"127.0.0.1:9090\"",
+            "tidegate.toml:2: ingress.listen",
+            "same port as admin.listen",
+        ),
         ("[ingress]\nforwarded = \"proxy\"", "tidegate.toml:2: ingress.forwarded", "proxy-protocol"),
-        ("[ingress]\nforwarded = \"proxy-protocol\"", "default: ingress.trusted_proxies", "nobody could connect"),
-        ("[ingress]\ntls_listen = \"127.0.0.1:8443\"", "tidegate.toml:2: ingress.tls_listen", "ingress.tls_cert"),
+        (
+            "[ingress]\nforwarded = \"proxy-protocol\"",
+            "default: ingress.trusted_proxies",
+            "nobody could connect",
+        ),
+        (
+            "[ingress]\ntls_listen = \"127.0.0.1:8443\"",
+            "tidegate.toml:2: ingress.tls_listen",
+            "ingress.tls_cert",
+        ),
         ("[ingress]\nmax_header_bytes = 1", "tidegate.toml:2: ingress.max_header_bytes", "1024"),
     ] {
         let texts = texts(&loaded(toml, &[]));
-        assert!(texts.iter().any(|text| text.starts_with(begins) && text.contains(says)), "{toml}\n{texts:#?}");
+        assert!(
+            texts.iter().any(|text| text.starts_with(begins) && text.contains(says)),
+            "{toml}\n{texts:#?}"
+        );
     }
 }
 

@@ -7,17 +7,29 @@ use crate::bench::random::Random;
 
 /// How often which row is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Choice {
+pub(crate) enum Choice {
     /// All alike.
     Uniform,
     /// The n-th row 1/n as often as the first.
     Zipf,
+    /// One row, always.
+    Hot,
+}
+
+impl std::fmt::Display for Choice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Uniform => "uniform",
+            Self::Zipf => "Zipf",
+            Self::Hot => "one hot key",
+        })
+    }
 }
 
 /// The rows, and an order for each choice.
 #[derive(Debug)]
-pub(super) struct Choices {
-    pub(super) keys: Vec<Key>,
+pub(crate) struct Choices {
+    pub(crate) keys: Vec<Key>,
     uniform: Vec<u32>,
     zipf: Vec<u32>,
 }
@@ -26,7 +38,7 @@ pub(super) struct Choices {
 const ORDER_LENGTH: usize = 1 << 22;
 
 impl Choices {
-    pub(super) fn prepare(count: usize) -> Result<Self> {
+    pub(crate) fn prepare(count: usize) -> Result<Self> {
         let mut random = Random::fresh()?;
         let mut bytes = [0; Key::BYTES];
         let keys = std::iter::repeat_with(|| fresh_key(&mut random, &mut bytes)).take(count).collect();
@@ -38,17 +50,18 @@ impl Choices {
     }
 
     /// The `place`-th key of the order, which begins anew at its end.
-    pub(super) fn key(&self, choice: Choice, place: usize) -> Key {
+    pub(crate) fn key(&self, choice: Choice, place: usize) -> Key {
         let order = match choice {
             Choice::Uniform => &self.uniform,
             Choice::Zipf => &self.zipf,
+            Choice::Hot => return self.keys[0],
         };
         self.keys[order[place % ORDER_LENGTH] as usize]
     }
 }
 
 /// A row that nobody has named yet.
-pub(super) fn fresh_key(random: &mut Random, bytes: &mut [u8; Key::BYTES]) -> Key {
+pub(crate) fn fresh_key(random: &mut Random, bytes: &mut [u8; Key::BYTES]) -> Key {
     for piece in bytes.chunks_exact_mut(8) {
         piece.copy_from_slice(&random.next().to_le_bytes());
     }

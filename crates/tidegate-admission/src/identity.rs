@@ -1,0 +1,115 @@
+//! Who and what is charged: hashed under a secret seed, so that nothing that is kept says who it was.
+
+use std::{fmt, hash::Hasher as _, net::IpAddr};
+
+use sha2::{Digest, Sha256};
+use siphasher::sip::SipHasher13;
+use tidegate_core::{address::Address, tracker::Key};
+
+use crate::refusal::Dimension;
+
+/// What keys are hashed under. Drawn anew at each start, it can't be guessed, so nobody can choose identities
+/// that share a row or fill one shard.
+#[derive(Clone)]
+pub struct Seed(SipHasher13);
+
+/// The network that a caller is charged with: IPv4 /24 or IPv6 /56. An IPv4 address in IPv6 clothes, mapped or
+/// by NAT64, is the IPv4 address. Printing it withholds it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct SourcePrefix([u8; 8]);
+
+/// What is known of a secret capability: the first half of its SHA-256. Printing it withholds it.
+#[derive(Clone, Copy)]
+pub struct Fingerprint([u8; 16]);
+
+impl Seed {
+    /// A seed from the system's randomness.
+    ///
+    /// # Errors
+    /// The system has none to give.
+    pub fn random() -> Result<Self, getrandom::Error> {
+        let mut bytes = [0; 16];
+        getrandom::fill(&mut bytes)?;
+        Ok(Self::from(bytes))
+    }
+
+    /// The key of `parts`, which are one identity: what it is within, and what it is.
+    pub(crate) fn key(&self, dimension: Dimension, within: &[u8], identity: &[u8]) -> Key {
+        let mut hasher = self.0;
+        hasher.write_u64((within.len() as u64) << 8 | dimension as u64);
+        hasher.write(within);
+        hasher.write(identity);
+        Key(hasher.finish())
+    }
+}
+
+impl From<[u8; 16]> for Seed {
+    fn from(bytes: [u8; 16]) -> Self {
+        Self(SipHasher13::new_with_key(&bytes))
+    }
+}
+
+impl SourcePrefix {
+    pub(crate) const fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl From<Address> for SourcePrefix {
+    fn from(address: Address) -> Self {
+        let mut bytes = [0; 8];
+        match address.ip() {
+            IpAddr::V4(v4) => {
+                bytes[0] = 4;
+                bytes[1..4].copy_from_slice(&v4.octets()[..3]);
+            }
+            IpAddr::V6(v6) => {
+                bytes[0] = 6;
+                bytes[1..].copy_from_slice(&v6.octets()[..7]);
+            }
+        }
+        Self(bytes)
+    }
+}
+
+impl From<IpAddr> for SourcePrefix {
+    fn from(ip: IpAddr) -> Self {
+        Address::from(ip).into()
+    }
+}
+
+impl Fingerprint {
+    /// The fingerprint of a secret, which isn't kept. However long the secret, it is 16 bytes.
+    #[must_use]
+    pub fn of(secret: &[u8]) -> Self {
+        let hash = Sha256::digest(secret);
+        let mut bytes = [0; 16];
+        bytes.copy_from_slice(&hash[..16]);
+        Self(bytes)
+    }
+
+    pub(crate) const fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Seed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Seed(…)")
+    }
+}
+
+impl fmt::Debug for SourcePrefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SourcePrefix(…)")
+    }
+}
+
+impl fmt::Debug for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Fingerprint(…)")
+    }
+}
+
+#[cfg(test)]
+mod tests;

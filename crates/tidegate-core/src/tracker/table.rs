@@ -1,0 +1,98 @@
+//! The rows of many keys.
+
+use super::{Cause, Limit, Row, Work, places::Places};
+
+/// A key: the 64-bit hash, under a secret seed, of a dimension and an identity in it.
+///
+/// Two identities with one hash share their row, so they never have more between them than one. Without the
+/// seed nobody can find such a pair.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Key(pub u64);
+
+/// The rows of the keys of one window and of all leases.
+#[derive(Debug, Default)]
+pub struct Table {
+    rows: Places,
+    window: u64,
+    active_rows: usize,
+}
+
+impl Table {
+    /// Goes on to `window`, if it is a later one: budgets are full again, and rows without leases go.
+    /// Answers how many rows went. A window that has passed already changes nothing.
+    pub fn enter(&mut self, window: u64) -> usize {
+        if window <= self.window {
+            return 0;
+        }
+        self.window = window;
+        let before = self.rows.len();
+        if self.active_rows == 0 {
+            self.rows.clear();
+        } else {
+            self.rows.update(Row::clear_window);
+        }
+        before - self.rows.len()
+    }
+
+    /// The key's counts; `None` if nothing is counted for it.
+    #[must_use]
+    pub fn row(&self, key: Key) -> Option<Row> {
+        self.rows.get(key).copied()
+    }
+
+    /// Why one more piece of such work doesn't fit, and whether it would need a new row.
+    #[must_use]
+    pub fn check(&self, key: Key, limit: &Limit, work: Work) -> (Option<Cause>, bool) {
+        let row = self.row(key);
+        (row.unwrap_or_default().refusal(limit, work), row.is_none())
+    }
+
+    /// Spends one of the key's budget, and holds a lease if the work is `leased`.
+    pub fn charge(&mut self, key: Key, work: Work, leased: bool) {
+        if let Some(row) = self.rows.get_mut(key) {
+            self.active_rows += usize::from(leased && !row.is_active());
+            row.charge(work, leased);
+            return;
+        }
+        let mut row = Row::default();
+        row.charge(work, leased);
+        self.active_rows += usize::from(leased);
+        self.rows.insert(key, row);
+    }
+
+    /// Ends one lease of the key. Answers whether its row went, since it counted nothing else.
+    pub fn release(&mut self, key: Key, work: Work) -> bool {
+        let mut ended = false;
+        let is_gone = self.rows.change(key, |row| {
+            let was_active = row.is_active();
+            row.release(work);
+            ended = was_active && !row.is_active();
+        });
+        self.active_rows -= usize::from(ended);
+        is_gone
+    }
+
+    /// How many keys have a row.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether no key has a row.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.rows.len() == 0
+    }
+
+    /// Bytes that the rows take up, free places included.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        self.rows.bytes()
+    }
+}
+
+impl core::fmt::Debug for Key {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("Key(…)")
+    }
+}
