@@ -121,14 +121,19 @@ impl App {
         self.seen.lock().log.finish(number, status);
     }
 
-    /// Puts what the store holds in force. An older version than the one in force came too late.
+    /// Puts what was saved in force.
     pub(super) fn put_in_force(&self, stored: Stored) {
-        let policy = match stored.policy {
-            Ok(policy) => Rules::Policy(Box::new(policy)),
-            Err(fault) => Rules::Invalid(fault),
-        };
-        let next = InForce { version: stored.version, saved_at_ms: stored.saved_at_ms, policy };
-        *self.in_force.write() = Arc::new(next);
+        *self.in_force.write() = Arc::new(InForce::from(stored));
+    }
+
+    /// Puts what the store held in force, unless something else than `before` is in force meanwhile: what was
+    /// read may be older than that.
+    pub(super) fn replace_in_force(&self, before: &Arc<InForce>, stored: Stored) {
+        let next = Arc::new(InForce::from(stored));
+        let mut in_force = self.in_force.write();
+        if Arc::ptr_eq(&in_force, before) {
+            *in_force = next;
+        }
     }
 
     pub(super) fn in_force(&self) -> Arc<InForce> {
@@ -158,6 +163,16 @@ impl App {
 
     pub(super) fn log(&self) -> Vec<Arc<Segment>> {
         self.seen.lock().log.snapshot()
+    }
+}
+
+impl From<Stored> for InForce {
+    fn from(stored: Stored) -> Self {
+        let policy = match stored.policy {
+            Ok(policy) => Rules::Policy(Box::new(policy)),
+            Err(fault) => Rules::Invalid(fault),
+        };
+        Self { version: stored.version, saved_at_ms: stored.saved_at_ms, policy }
     }
 }
 

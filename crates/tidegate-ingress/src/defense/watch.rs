@@ -64,7 +64,7 @@ impl Defense {
             if let Err(fault) = &stored.policy {
                 warn!(app = app.name(), fault, "requests are served without a check");
             }
-            app.0.put_in_force(stored);
+            app.0.replace_in_force(&in_force, stored);
         }
     }
 
