@@ -63,8 +63,13 @@ pub(super) async fn run(
     }
 }
 
-async fn serve<S>(stream: S, is_http2: bool, context: Arc<Context>, options: &ProxyOptions, shutdown: Shutdown)
-where
+async fn serve<S>(
+    stream: S,
+    is_http2: bool,
+    context: Arc<Context>,
+    options: &ProxyOptions,
+    shutdown: Shutdown,
+) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     if is_http2 {

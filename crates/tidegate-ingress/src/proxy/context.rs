@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use tidegate_listen::{Activity, InWork};
 use tokio::{sync::Notify, time::Instant};
 
-use super::{framing::Found, shield::Permit, upstream::Tunnelled, Proxy};
+use super::{Proxy, framing::Found, shield::Permit, upstream::Tunnelled};
 
 /// A connection of a client.
 #[derive(Debug)]

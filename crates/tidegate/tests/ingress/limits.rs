@@ -83,7 +83,11 @@ fn a_refusal_is_short_and_says_when_to_come_again() {
         assert!(refused.header(header).is_some(), "{header}");
     }
     let refused = rig.get("/echo", &[]);
-    assert!(refused.body.len() < 300 && refused.text().starts_with("Too many requests"), "{}", refused.text());
+    assert!(
+        refused.body.len() < 300 && refused.text().starts_with("Too many requests"),
+        "{}",
+        refused.text()
+    );
     let lines = rig.server.log().lines().count();
     assert_eq!(admitted(&rig, 2_000, |_| "127.0.0.1".to_owned()), 0);
     assert!(rig.server.log().lines().count() < lines + 60, "{}", rig.server.log());
