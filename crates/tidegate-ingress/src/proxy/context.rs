@@ -72,6 +72,11 @@ impl Context {
         self.heads.fetch_add(1, Ordering::Relaxed)
     }
 
+    /// Whether a request has come yet.
+    pub(super) fn has_begun(&self) -> bool {
+        self.heads.load(Ordering::Relaxed) > 0
+    }
+
     /// From now on each answer is its connection's last.
     pub(super) fn end(&self) {
         self.ending.store(true, Ordering::Relaxed);
