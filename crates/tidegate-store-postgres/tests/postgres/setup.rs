@@ -74,15 +74,6 @@ impl Observer {
         self.0.batch_execute(statements).await.unwrap();
     }
 
-    /// What the server says if it refuses; the transaction that was open is over then.
-    pub(crate) async fn try_run(&self, statements: &str) -> Result<(), String> {
-        let ran = self.0.batch_execute(statements).await.map_err(|error| format!("{error:?}"));
-        if ran.is_err() {
-            self.run("ROLLBACK").await;
-        }
-        ran
-    }
-
     pub(crate) async fn rows(&self, query: &str) -> Vec<Row> {
         self.0.query(query, &[]).await.unwrap()
     }

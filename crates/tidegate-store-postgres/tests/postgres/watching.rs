@@ -13,7 +13,7 @@ use tidegate_store::{Backend, BackendError, Change, Entry, Key, Loaded, NewState
 use tidegate_store_postgres::{Batch, PostgresBackend};
 use tokio::{task::JoinSet, time::Instant};
 
-use crate::setup::{Fresh, key};
+use crate::setup::{Fresh, key, within_patience};
 
 /// Loads rows, of which those after the first `written` names are only watched.
 async fn load(
@@ -118,7 +118,6 @@ async fn watching_and_writing_crosswise_is_no_deadlock() {
 async fn a_writer_gets_its_turn_however_many_watch() {
     let fresh = Fresh::new().await;
     let writer = fresh.backend().await;
-    let observer = fresh.observer().await;
     write(&writer, "fence", 1).await;
     let done = Arc::new(AtomicBool::new(false));
     let mut watchers = JoinSet::new();
@@ -132,11 +131,6 @@ async fn a_writer_gets_its_turn_however_many_watch() {
             }
         });
     }
-    let plainly = observer.try_run(
-        "SET statement_timeout = 1000; BEGIN; SELECT FROM entries WHERE secret_id = 0 FOR UPDATE; COMMIT",
-    );
-    let said = plainly.await.expect_err("without the turnstile the row is never free");
-    assert!(said.contains("statement timeout"), "{said}");
     let began = Instant::now();
     for byte in 2..5 {
         write(&writer, "fence", byte).await;
@@ -145,4 +139,26 @@ async fn a_writer_gets_its_turn_however_many_watch() {
     done.store(true, Ordering::SeqCst);
     watchers.join_all().await;
     assert_eq!(byte(&watch(&writer, "fence").await), 4);
+}
+
+/// Why there is a turnstile: without it, whoever shares a row comes before whoever waits to write it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_writer_that_takes_no_turn_is_passed_again_and_again() {
+    let fresh = Fresh::new().await;
+    let backends = [fresh.backend().await, fresh.backend().await];
+    let (observer, plain) = (fresh.observer().await, fresh.observer().await);
+    write(&backends[0], "fence", 1).await;
+    let mut held = watch(&backends[0], "fence").await;
+    let plain = tokio::spawn(async move { plain.run("SELECT FROM entries FOR UPDATE").await });
+    let waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted \
+                   AND pid IN (SELECT pid FROM pg_locks WHERE relation = 'entries'::regclass)";
+    within_patience("a writer that waits", async || observer.number(waiting).await > 0).await;
+    for turn in 0..20 {
+        let next = watch(&backends[(turn + 1) % 2], "fence").await;
+        commit(&backends[turn % 2], held, Vec::new()).await;
+        held = next;
+        assert!(!plain.is_finished(), "turn {turn}");
+    }
+    commit(&backends[0], held, Vec::new()).await;
+    plain.await.unwrap();
 }
