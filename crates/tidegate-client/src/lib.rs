@@ -1,8 +1,8 @@
 //! A client of the guard store: signed HTTP, a Unix socket, or the guard in the same process; the ready-made
 //! limits that applications call; and the operator's calls: [`control`].
 //!
-//! A client never retries. Every failure is a [`GuardUnavailable`] that says why. A [`GuardClient`] leaves it to
-//! its caller what that means; the ready-made limits ([`RouteLimiter`], [`BulkReadGuard`], [`ReplayFence`],
+//! A client never retries. Every failure is a [`GuardUnavailable`] that says why. A [`GuardClient`] leaves it
+//! to its caller what that means; the ready-made limits ([`RouteLimiter`], [`BulkReadGuard`], [`ReplayFence`],
 //! [`AttemptLimiter`]) know what it means for what they protect. Identities are hashed here, so that none
 //! reaches the server.
 

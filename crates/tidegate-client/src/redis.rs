@@ -1,9 +1,9 @@
-//! Legacy paths over a Redis that an application already has: what its families use until they are assigned, and
-//! what a cut-over reads.
+//! Legacy paths over a Redis that an application already has: what its families use until they are assigned,
+//! and what a cut-over reads.
 //!
-//! Windows are fixed and begin with the first call. Keys are digests under the application's pepper, so that Redis sees no
-//! identity either. Nothing is retried; a call takes 750 ms at most. While Redis is away routes are let through, and
-//! everything else is shut.
+//! Windows are fixed and begin with the first call. Keys are digests under the application's pepper, so that
+//! Redis sees no identity either. Nothing is retried; a call takes 750 ms at most. While Redis is away routes
+//! are let through, and everything else is shut.
 
 use std::{
     fmt,

@@ -11,7 +11,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result};
 use axum::{
-    Router,
+    Json, Router,
     extract::ConnectInfo,
     http::request::Parts,
     routing::{get, post},
@@ -48,7 +48,7 @@ fn app(selection: &Selection) -> Result<Router> {
     let app = Arc::new(App { accounts: Accounts::of_the_example()?, attempts });
 
     Ok(Router::new()
-        .route("/items", get(async || "[\"a lamp\",\"a chair\"]"))
+        .route("/items", get(async || Json(["a lamp", "a chair"])))
         .route("/login", post(login::login))
         .with_state(app)
         .layer(RouteLimitLayer::new(routes, by_connection)))

@@ -96,7 +96,8 @@ const MARGIN_MS: u64 = 60_000;
 const GRACE: Duration = Duration::from_secs(10);
 
 impl ReplayFence {
-    /// A fence named `scope`, which all instances share, with ten seconds of grace. The deadline of a cut-over is the selection's.
+    /// A fence named `scope`, which all instances share, with ten seconds of grace. The deadline of a cut-over
+    /// is the selection's.
     ///
     /// # Errors
     /// A bad scope.

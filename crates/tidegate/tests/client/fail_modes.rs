@@ -32,7 +32,7 @@ async fn stopped_by_an_operator_and_resumed() {
 #[tokio::test]
 async fn stopped_for_want_of_a_budget() {
     let setup = Setup::new().set("guard.family_budgets", "offline=0,proxy=0,replay=0,password=0");
-    assert_fails(&Site::of(setup).limits(), Reason::Stopped).await;
+    assert_fails(&Site::of(&setup).limits(), Reason::Stopped).await;
 }
 
 #[tokio::test]
@@ -44,7 +44,7 @@ async fn limited() {
     for family in Family::ALL {
         setup = setup.set(&format!("guard.families.{}.shares_bp", family.as_str()), "source=1");
     }
-    let site = Site::of(setup);
+    let site = Site::of(&setup);
     let limits = site.limits();
     for number in 0..8 {
         // Another principal, target and token each time, and the same source.

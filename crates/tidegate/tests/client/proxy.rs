@@ -61,7 +61,7 @@ impl Proxy {
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 let shared = Arc::clone(&shared);
-                thread::spawn(move || shared.serve(stream));
+                thread::spawn(move || shared.serve(&stream));
             }
         });
         proxy
@@ -92,13 +92,13 @@ impl Proxy {
 
 impl Shared {
     /// One connection, until either side has had enough.
-    fn serve(&self, stream: TcpStream) {
+    fn serve(&self, stream: &TcpStream) {
         self.state.lock().unwrap().connections += 1;
         if self.way() == Way::CutAtOnce {
             return;
         }
         // Whoever hangs up ends it.
-        let _ = stream.set_nodelay(true).and_then(|()| self.requests(&stream));
+        let _ = stream.set_nodelay(true).and_then(|()| self.requests(stream));
     }
 
     fn requests(&self, mut stream: &TcpStream) -> io::Result<()> {

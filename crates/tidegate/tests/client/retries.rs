@@ -15,11 +15,13 @@ const ANSWERS: [(&str, Reason); 7] = [
     ("HTTP/1.1 200 -\r\ncontent-length: 2\r\n\r\n{}", Reason::Transport),
     ("HTTP/1.1 200 -\r\ncontent-length: 100\r\n\r\n{", Reason::Transport),
     (
-        "HTTP/1.1 429 -\r\nretry-after: 1\r\ncontent-length: 81\r\n\r\n{\"error\":{\"code\":\"guard_limited\",\"message\":\"spent for today\",\"retry_after_ms\":1}}",
+        "HTTP/1.1 429 -\r\nretry-after: 1\r\ncontent-length: 81\r\n\r\n\
+         {\"error\":{\"code\":\"guard_limited\",\"message\":\"spent for today\",\"retry_after_ms\":1}}",
         Reason::Limited,
     ),
     (
-        "HTTP/1.1 503 -\r\nretry-after: 0\r\ncontent-length: 58\r\n\r\n{\"error\":{\"code\":\"guard_unavailable\",\"message\":\"not now\"}}",
+        "HTTP/1.1 503 -\r\nretry-after: 0\r\ncontent-length: 58\r\n\r\n\
+         {\"error\":{\"code\":\"guard_unavailable\",\"message\":\"not now\"}}",
         Reason::Unavailable,
     ),
     (
@@ -57,6 +59,19 @@ async fn one_call_is_one_request() {
         }
         site.proxy.set(Way::Through);
     }
+}
+
+/// The count sees a client that sends a call again.
+#[tokio::test]
+async fn control_a_retry_is_seen() {
+    let site = Site::start();
+    site.proxy.set(Way::CutBefore);
+    let client = site.client();
+    let request = looking(&client);
+    for _ in 0..2 {
+        client.run(&request).await.unwrap_err();
+    }
+    assert_eq!(site.proxy.seen().0, 2);
 }
 
 #[tokio::test]

@@ -44,10 +44,10 @@ pub(crate) struct Told(Mutex<Vec<Row>>);
 
 impl Site {
     pub(crate) fn start() -> Self {
-        Self::of(Setup::new())
+        Self::of(&Setup::new())
     }
 
-    pub(crate) fn of(setup: Setup) -> Self {
+    pub(crate) fn of(setup: &Setup) -> Self {
         let server = setup.start();
         let proxy = Proxy::before(server.guard);
         Self { server, proxy }

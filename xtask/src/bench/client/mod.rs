@@ -56,9 +56,10 @@ pub(crate) fn run(settings: &Settings) -> Result<()> {
     let measured = runtime.context("starting a runtime")?.block_on(measure(&settings, &server));
     let measured = server.explain(measured)?;
     let text = format!(
-        "Measured on {}.\n\nCPU of the client's process, on one thread with {} calls under way; {} rounds of {} s each, the kinds \
-         in turns; medians, and medians of the differences within a round. Every call charges one sliding window. The bare exchange \
-         sends the same bytes with the same signature again and again, over the same HTTP library, and reads the whole answer.\n\n{}",
+        "Measured on {}.\n\nCPU of the client's process, on one thread with {} calls under way; {} rounds of {} s \
+         each, the kinds in turns; medians, and medians of the differences within a round. Every call charges \
+         one sliding window. The bare exchange sends the same bytes with the same signature again and again, \
+         over the same HTTP library, and reads the whole answer.\n\n{}",
         machine::describe(&folder),
         settings.callers,
         settings.rounds,

@@ -32,7 +32,8 @@ async fn read_through_until_the_deadline() {
         ("fresh", 0, Outcome::Allowed, DecidedBy::Store),
         ("before", DAY_MS - 1, replayed, DecidedBy::Legacy),
         ("fresh", DAY_MS - 1, replayed, DecidedBy::Store),
-        // From here on only the guard store counts: what the legacy store knew has ended, if the deadline was right.
+        // From here on only the guard store counts: what the legacy store knew has ended, if the deadline was
+        // right.
         ("before", DAY_MS, Outcome::Allowed, DecidedBy::Store),
     ];
     for (id, at_ms, outcome, by) in table {
@@ -41,6 +42,13 @@ async fn read_through_until_the_deadline() {
         let _ = fence().claim(token(id), caller(1)).await;
         assert_eq!(bench.told(), (outcome, by, false), "{id} at {at_ms}");
     }
+}
+
+/// What the read-through is for: without it, and without a new generation of tokens, a used one works again.
+#[tokio::test]
+async fn control_without_reading_through() {
+    let bench = Bench::new();
+    assert!(fence(&bench).claim(token("before"), caller(1)).await.is_allowed());
 }
 
 #[tokio::test]
