@@ -91,7 +91,7 @@ impl HttpAdmission {
             Class::Health => (Dimension::HealthSourcePrefix, inner.profile.health_source_prefix),
             Class::Critical | Class::Optional => (Dimension::SourcePrefix, inner.profile.source_prefix),
         };
-        let key = inner.seed.key(dimension, &[], source.bytes());
+        let key = inner.seed.key(dimension, None, source.bytes());
         let global = Charge { place: GLOBAL, limit: inner.profile.global, dimension: Dimension::Global };
         let limit_of_operation = inner.limit_of(operation.class());
         let of_operation = Charge {
@@ -216,23 +216,22 @@ impl<'a> Scope<'a> {
     }
 
     fn charges(&self, inner: &Inner) -> [Option<Charge<Key>>; SCOPE_DIMENSIONS] {
-        let (profile, within) = (&inner.profile, self.tenant.unwrap_or_default());
-        let charge = |dimension, limit, within: &[u8], identity: &[u8]| {
-            Some(Charge { place: inner.seed.key(dimension, within, identity), limit, dimension })
+        let profile = &inner.profile;
+        let charge = |dimension, limit, within, identity: &[u8]| Charge {
+            place: inner.seed.key(dimension, within, identity),
+            limit,
+            dimension,
         };
-        [
-            self.tenant.and_then(|tenant| charge(Dimension::Tenant, profile.tenant, &[], tenant)),
-            self.caller.as_ref().and_then(|caller| match caller {
-                Caller::Principal(principal) => {
-                    charge(Dimension::Principal, profile.principal, within, principal)
-                }
-                Caller::Capability(fingerprint) => {
-                    charge(Dimension::Capability, profile.capability, &[], fingerprint.bytes())
-                }
-            }),
-            self.resource
-                .and_then(|resource| charge(Dimension::Resource, profile.resource, within, resource)),
-        ]
+        let tenant = self.tenant.map(|tenant| charge(Dimension::Tenant, profile.tenant, None, tenant));
+        let within = tenant.map(|charge| charge.place);
+        let caller = self.caller.as_ref().map(|caller| match caller {
+            Caller::Principal(name) => charge(Dimension::Principal, profile.principal, within, name),
+            Caller::Capability(fingerprint) => {
+                charge(Dimension::Capability, profile.capability, None, fingerprint.bytes())
+            }
+        });
+        let resource = self.resource.map(|name| charge(Dimension::Resource, profile.resource, within, name));
+        [tenant, caller, resource]
     }
 }
 

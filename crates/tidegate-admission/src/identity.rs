@@ -33,11 +33,13 @@ impl Seed {
         Ok(Self::from(bytes))
     }
 
-    /// The key of `parts`, which are one identity: what it is within, and what it is.
-    pub(crate) fn key(&self, dimension: Dimension, within: &[u8], identity: &[u8]) -> Key {
+    /// The key of an identity in a dimension, and within another key's identity if it is of that.
+    pub(crate) fn key(&self, dimension: Dimension, within: Option<Key>, identity: &[u8]) -> Key {
         let mut hasher = self.0;
-        hasher.write_u64((within.len() as u64) << 8 | dimension as u64);
-        hasher.write(within);
+        hasher.write_u64((dimension as u64) << 1 | u64::from(within.is_some()));
+        if let Some(Key(within)) = within {
+            hasher.write_u64(within);
+        }
         hasher.write(identity);
         Key(hasher.finish())
     }

@@ -191,10 +191,15 @@ impl Tracker {
 
     /// Locks the shards of all keys, each once, in ascending order, so that no two decisions wait for each other.
     fn lock(&self, keyed: &[Charge<Key>]) -> Guards<'_> {
-        let mut shards: Vec4<usize> = keyed.iter().map(|charge| self.shard_of(charge.place)).collect();
-        shards.sort_unstable();
-        shards.dedup();
-        shards.iter().map(|shard| (*shard, self.shards[*shard].0.lock())).collect()
+        let mut guards = Guards::new();
+        let mut from = 0;
+        let after =
+            |from| keyed.iter().map(|charge| self.shard_of(charge.place)).filter(move |shard| *shard >= from);
+        while let Some(shard) = after(from).min() {
+            guards.push((shard, self.shards[shard].0.lock()));
+            from = shard + 1;
+        }
+        guards
     }
 
     fn table<'g>(&self, guards: &'g mut Guards<'_>, key: Key) -> &'g mut Table {

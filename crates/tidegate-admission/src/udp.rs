@@ -73,7 +73,7 @@ impl UdpGate {
         bytes: usize,
     ) -> Option<Unverified> {
         let source = SourcePrefix::from(source);
-        let key = self.seed.key(Dimension::SourcePrefix, &[], source.bytes());
+        let key = self.seed.key(Dimension::SourcePrefix, None, source.bytes());
         let profile = &self.profile;
         let decision = Decision {
             fixed: &[
@@ -105,7 +105,7 @@ impl UdpGate {
     pub fn stage_two(&self, now_ms: u64, sender: &Sender<'_>) -> bool {
         let profile = &self.profile;
         let keyed = |dimension, limit, identity: &[u8]| Charge {
-            place: self.seed.key(dimension, &[], identity),
+            place: self.seed.key(dimension, None, identity),
             limit,
             dimension,
         };

@@ -1,6 +1,6 @@
 use std::collections::HashSet;
 
-use super::{Dimension, Fingerprint, Seed, SourcePrefix};
+use super::{Dimension, Fingerprint, Key, Seed, SourcePrefix};
 
 fn prefix(text: &str) -> SourcePrefix {
     text.parse::<std::net::IpAddr>().unwrap().into()
@@ -27,14 +27,15 @@ fn a_source_is_its_network() {
 fn an_identity_has_a_key_in_each_dimension_and_tenant_and_seed() {
     let (seed, other) = (Seed::from([1; 16]), Seed::from([2; 16]));
     let keys = [
-        seed.key(Dimension::Tenant, b"", b"ab"),
-        seed.key(Dimension::Resource, b"", b"ab"),
-        seed.key(Dimension::Resource, b"a", b"b"),
-        seed.key(Dimension::Resource, b"ab", b""),
-        other.key(Dimension::Tenant, b"", b"ab"),
+        seed.key(Dimension::Tenant, None, b"ab"),
+        seed.key(Dimension::Resource, None, b"ab"),
+        seed.key(Dimension::Resource, Some(Key(1)), b"ab"),
+        seed.key(Dimension::Resource, Some(Key(2)), b"ab"),
+        seed.key(Dimension::Resource, None, b"\x01\0\0\0\0\0\0\0ab"),
+        other.key(Dimension::Tenant, None, b"ab"),
     ];
     assert_eq!(keys.iter().collect::<HashSet<_>>().len(), keys.len());
-    assert_eq!(keys[0], seed.key(Dimension::Tenant, b"", b"ab"));
+    assert_eq!(keys[0], seed.key(Dimension::Tenant, None, b"ab"));
 }
 
 #[test]

@@ -141,7 +141,7 @@ fn a_million_keys_take_at_most_64_bytes_each() {
     let tracker = Tracker::new(Size { tracked_max: KEYS, reserve: 0, ..SIZE });
     let seed = crate::Seed::from([3; 16]);
     for identity in 0..KEYS {
-        let key = seed.key(Dimension::Tenant, &[], &identity.to_le_bytes());
+        let key = seed.key(Dimension::Tenant, None, &identity.to_le_bytes());
         let decision = Decision { keyed: &[charge(key, Limit::even(1, 1))], ..UNLEASED };
         tracker.decide(0, &decision).expect("there is room");
     }
