@@ -101,7 +101,7 @@ async fn without_turns_a_distant_instance_starves() {
 async fn a_commit_that_does_not_compare_loses_counts() {
     let server = RedisServer::start(&["--appendfsync", "everysec"]).unwrap();
     let options = options(&server.url());
-    let blind: String = include_str!("../scripts/commit.lua").replace("~= ARGV[row + 1]", "== 'never'");
+    let blind: String = include_str!("../scripts/commit.lua").replace("~= ARGV[first + at]", "== 'never'");
     let blind: &'static str = blind.leak();
     let mut stores = Vec::new();
     for _ in 0..2 {
