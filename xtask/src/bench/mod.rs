@@ -1,8 +1,8 @@
 //! Measures, and writes what it measured into the documentation. Nothing here asserts a timing.
 
 mod admission;
-mod client;
 mod choice;
+mod client;
 mod engine;
 mod guard;
 mod histogram;
