@@ -45,8 +45,8 @@ struct Turn {
 }
 
 const CONNECTIONS: usize = 50;
-/// Clients of a turn: enough that their state is not all in the processor's cache, few enough to be refused.
-const CLIENTS: usize = 1_000;
+/// Clients of a turn: many enough to be told apart, few enough that nearly all of their requests can be refused.
+const CLIENTS: usize = 200;
 const SYSTEMS: [System; 2] = [System::Nginx, System::Tidegate];
 
 pub(crate) fn run(settings: &Settings) -> Result<()> {
