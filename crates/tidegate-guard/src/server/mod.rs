@@ -15,8 +15,8 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::service::{Answer, Peer};
 
-use tidegate_listen::{accept, finish};
 pub use tidegate_listen::{Connections, Shutdown, TlsError, Workers, acceptor};
+use tidegate_listen::{accept, finish};
 
 /// What answers the requests of a listener.
 pub trait Handler: Send + Sync + 'static {
@@ -74,7 +74,8 @@ pub async fn serve_tcp<H: Handler>(
             }
         }
     };
-    let tasks = accept(&listener, run, || handler.refused_connection(), &connections, &workers, shutdown).await;
+    let tasks =
+        accept(&listener, run, || handler.refused_connection(), &connections, &workers, shutdown).await;
     drop(listener);
     finish(tasks, options.shutdown_timeout).await;
 }
@@ -98,7 +99,8 @@ pub async fn serve_unix<H: Handler>(
             }
         }
     };
-    let tasks = accept(&listener, run, || handler.refused_connection(), &connections, &workers, shutdown).await;
+    let tasks =
+        accept(&listener, run, || handler.refused_connection(), &connections, &workers, shutdown).await;
     drop(listener);
     finish(tasks, options.shutdown_timeout).await;
 }

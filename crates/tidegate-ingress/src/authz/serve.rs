@@ -54,7 +54,13 @@ pub async fn serve(
     finish(tasks, options.shutdown_timeout).await;
 }
 
-async fn answer(stream: TcpStream, peer: IpAddr, authz: Authz, options: ListenerOptions, mut shutdown: Shutdown) {
+async fn answer(
+    stream: TcpStream,
+    peer: IpAddr,
+    authz: Authz,
+    options: ListenerOptions,
+    mut shutdown: Shutdown,
+) {
     // Without it answers wait for the proxy's acknowledgement; a failure costs only speed.
     let _ = stream.set_nodelay(true);
     let Ok(Some(is_http2)) = timeout(options.header_timeout, speaks_http2(&stream)).await else { return };

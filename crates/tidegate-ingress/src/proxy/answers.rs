@@ -5,7 +5,6 @@ use http::{HeaderValue, Response, StatusCode, header};
 
 use super::body::Source;
 
-
 /// An answer with a line of text.
 pub(super) fn text(status: StatusCode, line: &'static str) -> Response<Source> {
     with(status, "text/plain; charset=utf-8", Bytes::from_static(line.as_bytes()))

@@ -104,7 +104,10 @@ impl Body for RequestBody {
     type Data = Bytes;
     type Error = BodyFault;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyFault>>> {
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyFault>>> {
         let this = self.get_mut();
         let piece = Pin::new(&mut this.body).poll_frame(cx);
         let Some(meter) = &mut this.meter else {
@@ -186,9 +189,9 @@ impl Body for AnswerBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, AnswerFault>>> {
         let piece = match &mut self.source {
-            Source::Text(text) => {
-                Pin::new(text).poll_frame(cx).map(|piece| piece.map(|piece| piece.map_err(|never: Infallible| match never {})))
-            }
+            Source::Text(text) => Pin::new(text)
+                .poll_frame(cx)
+                .map(|piece| piece.map(|piece| piece.map_err(|never: Infallible| match never {}))),
             Source::Upstream(body) => {
                 Pin::new(body).poll_frame(cx).map(|piece| piece.map(|piece| piece.map_err(Into::into)))
             }

@@ -17,6 +17,8 @@ use super::{Proxy, ProxyOptions, context::Context, handler, proxy_protocol, tunn
 
 /// For so long a connection that idles when the server ends may still send a request that is on its way.
 const LAST_CALL: Duration = Duration::from_millis(500);
+/// For so long one that has not sent any yet may: its client has just connected to do so.
+const FIRST_CALL: Duration = Duration::from_secs(3);
 /// For so long a connection of HTTP/2 that is to end may say so.
 const FAREWELL: Duration = Duration::from_millis(500);
 /// What is buffered of an answer that a stream's client does not take.
@@ -63,8 +65,13 @@ pub(super) async fn run(
     }
 }
 
-async fn serve<S>(stream: S, is_http2: bool, context: Arc<Context>, options: &ProxyOptions, shutdown: Shutdown)
-where
+async fn serve<S>(
+    stream: S,
+    is_http2: bool,
+    context: Arc<Context>,
+    options: &ProxyOptions,
+    shutdown: Shutdown,
+) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     if is_http2 {
@@ -101,7 +108,8 @@ where
                 () = told(&mut shutdown), if !ending => {
                     ending = true;
                     context.end();
-                    last_call.as_mut().reset(Instant::now() + LAST_CALL);
+                    let call = if context.has_begun() { LAST_CALL } else { FIRST_CALL };
+                    last_call.as_mut().reset(Instant::now() + call);
                 }
                 () = &mut last_call, if ending && !ended => {
                     ended = true;

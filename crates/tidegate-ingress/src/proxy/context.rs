@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use tidegate_listen::{Activity, InWork};
 use tokio::{sync::Notify, time::Instant};
 
-use super::{framing::Found, shield::Permit, upstream::Tunnelled, Proxy};
+use super::{Proxy, framing::Found, shield::Permit, upstream::Tunnelled};
 
 /// A connection of a client.
 #[derive(Debug)]
@@ -70,6 +70,11 @@ impl Context {
     /// The number of the head that has just come, from 0.
     pub(super) fn next_head(&self) -> u64 {
         self.heads.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Whether a request has come yet.
+    pub(super) fn has_begun(&self) -> bool {
+        self.heads.load(Ordering::Relaxed) > 0
     }
 
     /// From now on each answer is its connection's last.

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use bytes::Bytes;
 use http::{Method, Request, Response, Uri};
 use http_body_util::Empty;
-use bytes::Bytes;
 use tower_http::services::{ServeDir, fs::ServeFileSystemResponseBody};
 
 /// Files of `root`; a folder is answered by its `index.html`.

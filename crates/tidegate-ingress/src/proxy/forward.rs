@@ -52,7 +52,10 @@ impl Way<'_> {
         let mut tries = self.upstreams.len() + STALE_MAX;
         loop {
             let Some(upstream) = self.upstreams.pick() else {
-                return self.failed(has_body, answers::again(StatusCode::SERVICE_UNAVAILABLE, "no server of the app is well\n"));
+                return self.failed(
+                    has_body,
+                    answers::again(StatusCode::SERVICE_UNAVAILABLE, "no server of the app is well\n"),
+                );
             };
             tries -= 1;
             match upstream.connection(self.context.worker, &limits).await {
@@ -65,7 +68,10 @@ impl Way<'_> {
                         Ok(Err(Failure::Unsent(unsent))) if tries > 0 => request = *unsent,
                         Ok(Err(_broken)) => return self.failed(has_body, broken(fault.as_ref())),
                         Err(_elapsed) => {
-                            let late = answers::text(StatusCode::GATEWAY_TIMEOUT, "the app does not answer in time\n");
+                            let late = answers::text(
+                                StatusCode::GATEWAY_TIMEOUT,
+                                "the app does not answer in time\n",
+                            );
                             return self.failed(has_body, late);
                         }
                     }
@@ -93,7 +99,8 @@ impl Way<'_> {
         if parts.status == StatusCode::SWITCHING_PROTOCOLS {
             let protocol = headers::upgrade(&parts.headers).filter(|_| asks_for_upgrade);
             let Some(protocol) = protocol else {
-                return answers::text(StatusCode::BAD_GATEWAY, "the app changes the protocol unasked\n").into();
+                return answers::text(StatusCode::BAD_GATEWAY, "the app changes the protocol unasked\n")
+                    .into();
             };
             headers::for_client(&mut parts.headers);
             headers::set_upgrade(&mut parts.headers, protocol);
@@ -140,7 +147,9 @@ impl Way<'_> {
 fn broken(fault: Option<&FaultCell>) -> Response<Source> {
     match fault.and_then(FaultCell::fault) {
         Some(BodyFault::TooLong) => answers::text(StatusCode::PAYLOAD_TOO_LARGE, "the body is too long\n"),
-        Some(BodyFault::TooSlow) => answers::text(StatusCode::REQUEST_TIMEOUT, "the body does not come in time\n"),
+        Some(BodyFault::TooSlow) => {
+            answers::text(StatusCode::REQUEST_TIMEOUT, "the body does not come in time\n")
+        }
         Some(BodyFault::Unreadable) => answers::text(StatusCode::BAD_REQUEST, "the body can't be read\n"),
         None => answers::text(StatusCode::BAD_GATEWAY, "the app broke off\n"),
     }

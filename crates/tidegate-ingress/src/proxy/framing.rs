@@ -178,7 +178,8 @@ mod tests {
         for piece in bytes.chunks(piece) {
             scanner.scan(piece, &found);
         }
-        let number = |value: &AtomicU64| Some(value.load(Ordering::Relaxed)).filter(|value| *value != u64::MAX);
+        let number =
+            |value: &AtomicU64| Some(value.load(Ordering::Relaxed)).filter(|value| *value != u64::MAX);
         (number(&found.ambiguous), number(&found.chunked))
     }
 
@@ -196,9 +197,18 @@ mod tests {
         check("\r\n\r\nGET / HTTP/1.1\nHost: a\n\n", (None, None));
         check("P / HTTP/1.1\r\nContent-Length: 5\r\n\r\nabcde", (None, None));
         check("P / HTTP/1.1\r\nContent-Length: 5\r\nCONTENT-LENGTH: 5\r\n\r\nabcde", (Some(0), None));
-        check(&format!("{get}P / HTTP/1.1\r\nContent-Length:5\r\nTransfer-Encoding: chunked\r\n\r\n"), (Some(1), Some(1)));
-        check(&format!("{get}P / HTTP/1.1\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n"), (Some(1), Some(1)));
-        check("P / HTTP/1.1\r\nTransfer-Encoding: a\r\nTransfer-Encoding: chunked\r\n\r\n", (Some(0), Some(0)));
+        check(
+            &format!("{get}P / HTTP/1.1\r\nContent-Length:5\r\nTransfer-Encoding: chunked\r\n\r\n"),
+            (Some(1), Some(1)),
+        );
+        check(
+            &format!("{get}P / HTTP/1.1\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n"),
+            (Some(1), Some(1)),
+        );
+        check(
+            "P / HTTP/1.1\r\nTransfer-Encoding: a\r\nTransfer-Encoding: chunked\r\n\r\n",
+            (Some(0), Some(0)),
+        );
         check("P / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", (None, Some(0)));
     }
 

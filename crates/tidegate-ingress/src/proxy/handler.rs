@@ -59,7 +59,7 @@ pub(super) async fn answer(
 async fn respond(context: &Arc<Context>, request: Request<Incoming>) -> Reply {
     let options = context.proxy.options();
     let (mut parts, body) = request.into_parts();
-    if let Err(refusal) = check_head(&mut parts, &options) {
+    if let Some(refusal) = unusable(&mut parts, &options) {
         return refuse(context, &body, refusal);
     }
     let host = target::host(&parts.headers).unwrap_or_default();
@@ -91,15 +91,16 @@ async fn respond(context: &Arc<Context>, request: Request<Incoming>) -> Reply {
     reply
 }
 
-/// What no app should see.
-fn check_head(parts: &mut Parts, options: &ProxyOptions) -> Result<(), Response<Source>> {
+/// The answer to a head that no app should see.
+fn unusable(parts: &mut Parts, options: &ProxyOptions) -> Option<Response<Source>> {
     if parts.headers.len() > options.headers_max {
-        return Err(answers::last(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "too many headers\n"));
+        return Some(answers::last(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "too many headers\n"));
     }
     if matches!(parts.method, Method::CONNECT | Method::TRACE) {
-        return Err(answers::last(StatusCode::METHOD_NOT_ALLOWED, "this method is not taken\n"));
+        return Some(answers::last(StatusCode::METHOD_NOT_ALLOWED, "this method is not taken\n"));
     }
-    target::settle(parts).map_err(|target::Unusable(why)| answers::last(StatusCode::BAD_REQUEST, why))
+    let target::Unusable(why) = target::settle(parts).err()?;
+    Some(answers::last(StatusCode::BAD_REQUEST, why))
 }
 
 fn origin(context: &Context, parts: &Parts, options: &ProxyOptions) -> Origin {
@@ -126,16 +127,32 @@ async fn shielded(
     options: &ProxyOptions,
 ) -> Reply {
     if app.stopped {
-        return refuse(context, &body, answers::text(StatusCode::SERVICE_UNAVAILABLE, "the app is stopped\n"));
+        return refuse(
+            context,
+            &body,
+            answers::text(StatusCode::SERVICE_UNAVAILABLE, "the app is stopped\n"),
+        );
     }
     if !app.allow_ambiguous_paths && path::is_ambiguous(parts.uri.path().as_bytes()) {
-        return refuse(context, &body, answers::text(StatusCode::BAD_REQUEST, "the path can be read in two ways\n"));
+        return refuse(
+            context,
+            &body,
+            answers::text(StatusCode::BAD_REQUEST, "the path can be read in two ways\n"),
+        );
     }
     let Some(permit) = app.in_work.enter(app.shield.max_concurrency) else {
-        return refuse(context, &body, answers::again(StatusCode::SERVICE_UNAVAILABLE, "the app has enough to do\n"));
+        return refuse(
+            context,
+            &body,
+            answers::again(StatusCode::SERVICE_UNAVAILABLE, "the app has enough to do\n"),
+        );
     };
     if body.size_hint().lower() > app.shield.max_body_bytes {
-        return refuse(context, &body, answers::text(StatusCode::PAYLOAD_TOO_LARGE, "the body is too long\n"));
+        return refuse(
+            context,
+            &body,
+            answers::text(StatusCode::PAYLOAD_TOO_LARGE, "the body is too long\n"),
+        );
     }
     let limits = BodyLimits {
         bytes_max: app.shield.max_body_bytes,

@@ -6,8 +6,8 @@ use std::net::IpAddr;
 use http::{
     HeaderMap, HeaderName, HeaderValue,
     header::{
-        CONNECTION, CONTENT_LENGTH, COOKIE, EXPECT, FORWARDED, HOST, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE,
-        TRAILER, TRANSFER_ENCODING, UPGRADE,
+        CONNECTION, CONTENT_LENGTH, COOKIE, EXPECT, FORWARDED, HOST, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION,
+        TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
     },
 };
 
@@ -161,14 +161,18 @@ mod tests {
     }
 
     fn sorted(headers: &HeaderMap) -> Vec<String> {
-        let line = |(name, value): (&HeaderName, &HeaderValue)| format!("{name}: {}", value.to_str().unwrap());
+        let line =
+            |(name, value): (&HeaderName, &HeaderValue)| format!("{name}: {}", value.to_str().unwrap());
         let mut lines: Vec<_> = headers.iter().map(line).collect();
         lines.sort();
         lines
     }
 
-    const STRANGER: Origin =
-        Origin { client: IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 7)), peer_is_trusted: false, is_secure: true };
+    const STRANGER: Origin = Origin {
+        client: IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 7)),
+        peer_is_trusted: false,
+        is_secure: true,
+    };
 
     #[track_caller]
     fn check(origin: Origin, lines: &[(&'static str, &'static str)], expected: &[&str]) {
@@ -213,7 +217,11 @@ mod tests {
         );
         check(
             Origin { peer_is_trusted: true, is_secure: false, ..STRANGER },
-            &[("x-forwarded-for", "203.0.113.1, 192.0.2.7"), ("x-forwarded-proto", "https"), ("x-forwarded-host", "a")],
+            &[
+                ("x-forwarded-for", "203.0.113.1, 192.0.2.7"),
+                ("x-forwarded-proto", "https"),
+                ("x-forwarded-host", "a"),
+            ],
             &[
                 "x-forwarded-for: 192.0.2.7",
                 "x-forwarded-host: a",

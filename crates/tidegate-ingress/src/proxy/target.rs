@@ -17,10 +17,12 @@ pub(super) fn settle(parts: &mut Parts) -> Result<(), Unusable> {
         if authority.as_str().contains('@') {
             return Err(Unusable("a user has no place in the target\n"));
         }
-        let host = HeaderValue::from_str(authority.as_str()).map_err(|_| Unusable("the host can't be read\n"))?;
+        let host =
+            HeaderValue::from_str(authority.as_str()).map_err(|_| Unusable("the host can't be read\n"))?;
         parts.headers.insert(HOST, host);
         let mut origin = uri::Parts::default();
-        origin.path_and_query = parts.uri.path_and_query().cloned().or(Some(uri::PathAndQuery::from_static("/")));
+        origin.path_and_query =
+            parts.uri.path_and_query().cloned().or(Some(uri::PathAndQuery::from_static("/")));
         parts.uri = Uri::from_parts(origin).map_err(|_| Unusable("the target can't be read\n"))?;
     }
     if is_repeated(&parts.headers) || host(&parts.headers).is_none() {
@@ -35,7 +37,8 @@ pub(super) fn settle(parts: &mut Parts) -> Result<(), Unusable> {
 /// The host that the request is for, with its port if it has one. Empty only for HTTP/1.0.
 pub(super) fn host(headers: &HeaderMap) -> Option<&str> {
     let Some(host) = headers.get(HOST) else { return Some("") };
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b':' | b'[' | b']');
+    let plain =
+        |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b':' | b'[' | b']');
     host.to_str().ok().filter(|host| host.bytes().all(plain))
 }
 

@@ -27,9 +27,12 @@ use tokio::{
 
 use super::ServeError;
 
-/// Listening sockets by the key that they listen for.
+/// Listening sockets by the key that they listen for, and whose they are until [`Sockets::confirm`].
 #[derive(Debug, Default)]
-pub(super) struct Sockets(Vec<(String, std::net::TcpListener)>);
+pub(super) struct Sockets {
+    listeners: Vec<(String, std::net::TcpListener)>,
+    owner: Option<UnixStream>,
+}
 
 /// The listeners of a process: three to five.
 const SOCKETS_MAX: usize = 8;
@@ -41,14 +44,25 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const TAKEN: u8 = b'T';
 
 impl Sockets {
-    /// Takes the sockets of the process that serves from this data directory; it begins to end then.
+    /// Borrows the sockets of the process that serves from this data directory.
     ///
     /// # Errors
-    /// There is none, or it does not hand them over. It goes on then.
+    /// There is none, or it does not hand them over.
     pub(super) fn take_over(directory: &Path) -> Result<Self, ServeError> {
         let path = path_in(directory);
         let failed = |cause| ServeError::TakeOver { path: path.display().to_string(), cause };
         receive(&path).map_err(failed)
+    }
+
+    /// Tells the other process that they are taken: it stops accepting, and ends. Those that nobody asked for are
+    /// closed. Without this it goes on.
+    ///
+    /// # Errors
+    /// It has waited for too long, or has ended.
+    pub(super) fn confirm(mut self) -> Result<(), ServeError> {
+        let Some(owner) = &mut self.owner else { return Ok(()) };
+        let failed = |cause| ServeError::TakeOver { path: "its data directory".to_owned(), cause };
+        owner.write_all(&[TAKEN]).map_err(failed)
     }
 
     /// The one that listens at `address` for `key`, else a new one. Any port is port 0.
@@ -63,10 +77,10 @@ impl Sockets {
                 |there: SocketAddr| there == address || address.port() == 0 && there.ip() == address.ip();
             listener.local_addr().is_ok_and(is_there)
         };
-        let found = self.0.iter().position(|(other, listener)| other == key && is_same(listener));
+        let found = self.listeners.iter().position(|(other, listener)| other == key && is_same(listener));
         let listener = match found {
             Some(index) => {
-                let listener = self.0.swap_remove(index).1;
+                let listener = self.listeners.swap_remove(index).1;
                 listener.set_nonblocking(true).and_then(|()| TcpListener::from_std(listener))
             }
             None => TcpListener::bind(address).await,
@@ -147,7 +161,7 @@ fn is_taken(mut stream: UnixStream) -> bool {
 }
 
 fn receive(path: &Path) -> io::Result<Sockets> {
-    let mut stream = UnixStream::connect(path)?;
+    let stream = UnixStream::connect(path)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(SOCKETS_MAX))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -165,8 +179,8 @@ fn receive(path: &Path) -> io::Result<Sockets> {
     if sockets.is_empty() || sockets.len() != keys.len() {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "not the sockets of a Tidegate process"));
     }
-    stream.write_all(&[TAKEN])?;
-    Ok(Sockets(keys.into_iter().zip(sockets.into_iter().map(Into::into)).collect()))
+    let listeners = keys.into_iter().zip(sockets.into_iter().map(Into::into)).collect();
+    Ok(Sockets { listeners, owner: Some(stream) })
 }
 
 #[cfg(test)]
@@ -185,13 +199,15 @@ mod tests {
         let path = directory.path().to_owned();
         let mut sockets =
             tokio::task::spawn_blocking(move || Sockets::take_over(&path)).await.unwrap().unwrap();
-        taken.recv().await.unwrap();
-        offering.await.unwrap();
-        drop(listener);
         let same = sockets.listen("a", address).await.unwrap();
         assert_eq!(same.local_addr().unwrap(), address);
         let other = sockets.listen("b", "127.0.0.1:0".parse().unwrap()).await.unwrap();
         assert_ne!(other.local_addr().unwrap(), address);
+        assert!(taken.try_recv().is_err());
+        sockets.confirm().unwrap();
+        taken.recv().await.unwrap();
+        offering.await.unwrap();
+        drop(listener);
         let (client, accepted) = tokio::join!(tokio::net::TcpStream::connect(address), same.accept());
         assert!(client.is_ok() && accepted.is_ok());
     }

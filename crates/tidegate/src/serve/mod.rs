@@ -162,7 +162,8 @@ impl Instance {
         let admin_tls = admin_tls.map(|tls| server::acceptor(&tls.cert, &tls.key)).transpose();
         let admin_tls = admin_tls.map_err(|cause| ServeError::Tls { key: "admin.listen", cause })?;
         let ingress = ingress::Bound::bind(&configuration, &mut sockets).await?;
-        drop(sockets);
+        // From here on the other process ends, whatever becomes of this one.
+        sockets.confirm()?;
 
         let mut registry = Registry::default();
         let metrics = Arc::new(Metrics::register(&mut registry));

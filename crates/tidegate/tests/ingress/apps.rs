@@ -68,7 +68,7 @@ fn faults_of_apps_stop_the_start_by_name() {
         ("apps.shop.root", "/", "stands beside apps.shop.upstreams"),
         ("apps.empty.domains", "empty.example", "nothing that answers"),
         ("apps.twin.domains", "SHOP.example", "is a domain of the app"),
-        ("apps.shop.domain", "x", "apps.<name>.domains"),
+        ("apps.shop.domain", "x", "TIDEGATE_APPS__<NAME>__DOMAINS"),
         ("ingress.lisen", "x", "TIDEGATE_INGRESS__LISTEN"),
         ("ingress.tls_listen", "127.0.0.1:0", "ingress.tls_cert"),
         ("ingress.forwarded", "proxy-protocol", "nobody could connect"),

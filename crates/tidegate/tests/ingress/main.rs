@@ -11,6 +11,7 @@ mod support;
 
 mod addresses;
 mod apps;
+mod authz;
 mod backend;
 mod bodies;
 mod files;

@@ -79,7 +79,14 @@ pub(crate) fn run(settings: &Settings) -> Result<()> {
         text.push_str(&format!("\n### {title}\n\n{table}"));
     }
     let memory = SYSTEMS.into_iter().map(|system| {
-        let proxy = Proxy::start(system, Mode::Allow, upstream.address, settings.clients * 5 / 4, &folder, &tidegate)?;
+        let proxy = Proxy::start(
+            system,
+            Mode::Allow,
+            upstream.address,
+            settings.clients * 5 / 4,
+            &folder,
+            &tidegate,
+        )?;
         bytes_a_client(&proxy, settings.clients).with_context(|| format!("filling {system}"))
     });
     let mut table = Table::new(&["proxy", "resident memory, bytes a client"]);
@@ -138,12 +145,19 @@ fn turns(settings: &Settings, proxies: &[Proxy]) -> Result<String> {
 }
 
 fn table(proxies: &[Proxy], taken: &[Vec<Turn>]) -> String {
-    let mut table =
-        Table::new(&["proxy", "requests a second", "beside nginx", "p50, us", "p99, us", "CPU s per 100 000"]);
+    let mut table = Table::new(&[
+        "proxy",
+        "requests a second",
+        "beside nginx",
+        "p50, us",
+        "p99, us",
+        "CPU s per 100 000",
+    ]);
     for (proxy, turns) in proxies.iter().zip(taken) {
         let of = |value: fn(&Turn) -> f64| median(turns.iter().map(value));
         // Each turn beside nginx's of the same round: what else the machine does meets both.
-        let beside = median(turns.iter().zip(&taken[0]).map(|(turn, nginx)| turn.per_second / nginx.per_second));
+        let beside =
+            median(turns.iter().zip(&taken[0]).map(|(turn, nginx)| turn.per_second / nginx.per_second));
         table.row([
             proxy.system.to_string(),
             grouped(of(|turn| turn.per_second)),

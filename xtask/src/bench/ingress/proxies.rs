@@ -96,7 +96,8 @@ impl Proxy {
     }
 }
 
-const NGINX: &str = "daemon off; master_process off; worker_processes 1; pid nginx.pid; error_log error.log crit;
+const NGINX: &str =
+    "daemon off; master_process off; worker_processes 1; pid nginx.pid; error_log error.log crit;
 events { worker_connections 4096; }
 ";
 
@@ -126,7 +127,13 @@ fn nginx(parent: &Path, config: &str, core: &str) -> Result<Proxy> {
     Ok(Proxy { system: System::Nginx, address, process, _folder: folder })
 }
 
-fn tidegate_proxy(mode: Mode, upstream: SocketAddr, clients: usize, parent: &Path, program: &Path) -> Result<Proxy> {
+fn tidegate_proxy(
+    mode: Mode,
+    upstream: SocketAddr,
+    clients: usize,
+    parent: &Path,
+    program: &Path,
+) -> Result<Proxy> {
     let folder = folder(parent)?;
     let (address, admin) = (process::free_address()?, process::free_address()?);
     let mut command = pinned(program, PROXY_CORE);

@@ -63,7 +63,10 @@ impl Connection {
 
     /// Sends a request and awaits the head of its answer. After a 101 the connection [becomes a
     /// tunnel](Self::into_tunnel).
-    pub(in crate::proxy) async fn send(&mut self, request: Request<RequestBody>) -> Result<Response<Incoming>, Failure> {
+    pub(in crate::proxy) async fn send(
+        &mut self,
+        request: Request<RequestBody>,
+    ) -> Result<Response<Incoming>, Failure> {
         let sent = self.sender.try_send_request(request);
         tokio::pin!(sent);
         let answered = std::future::poll_fn(|cx| {
@@ -144,7 +147,16 @@ impl UpstreamBody {
         idle_max: usize,
         patience: Duration,
     ) -> Self {
-        Self { body, connection: Some(connection), upstream, worker, idle_max, patience, silence: None, heard: true }
+        Self {
+            body,
+            connection: Some(connection),
+            upstream,
+            worker,
+            idle_max,
+            patience,
+            silence: None,
+            heard: true,
+        }
     }
 
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {

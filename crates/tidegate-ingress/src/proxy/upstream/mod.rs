@@ -77,6 +77,7 @@ pub(super) struct Limits {
 
 /// One server, with the connections to it that are kept, for each worker its own.
 #[derive(Debug)]
+#[expect(clippy::vec_box, reason = "a connection goes from pool to request and back without being copied")]
 pub(super) struct Upstream {
     pub(super) address: UpstreamAddress,
     idle: Box<[Mutex<Vec<Box<Connection>>>]>,

@@ -17,7 +17,12 @@ fn every_fault_of_a_file_has_its_key_and_line() {
         ("store = 4", Fatal, "tidegate.toml:1: store: ", "must be a table"),
         ("[[store]]\nkind = \"memory\"", Fatal, "tidegate.toml:1: store: ", "must be a table"),
         ("\"guard.listen\" = 1", Fatal, "tidegate.toml:1: guard.listen: ", "one name in quotes"),
-        ("[ingress]\nlisten = \"127.0.0.1:8080\"", Fatal, "tidegate.toml:1: ingress: is not a section", ""),
+        (
+            "[egress]\nlisten = \"127.0.0.1:8080\"",
+            Fatal,
+            "tidegate.toml:1: egress: is not a section",
+            "`ingress`",
+        ),
         // Types.
         ("[store]\ndeadline_ms = \"2000\"", Fatal, "tidegate.toml:2: store.deadline_ms: ", "it is a string"),
         (
