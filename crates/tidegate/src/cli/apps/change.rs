@@ -83,7 +83,8 @@ fn add(policy: &mut Value, field: &str, more: Vec<String>) {
 }
 
 fn remove(policy: &mut Value, field: &str, text: &str) -> bool {
-    let Some(list) = policy[field].as_array_mut() else { return false };
+    // Looked up without making a field that is not there.
+    let Some(list) = policy.get_mut(field).and_then(Value::as_array_mut) else { return false };
     let before = list.len();
     list.retain(|entry| text_of(entry) != Some(text));
     list.len() < before
