@@ -1,6 +1,6 @@
 //! The transports: signed HTTP over TCP, kept alive, and HTTP over a Unix socket.
 
-use std::{error::Error, net::IpAddr, path::PathBuf};
+use std::{error::Error, net::IpAddr, path::PathBuf, time::Duration};
 
 use bytes::Bytes;
 use http::{Request, Uri, header};
@@ -23,6 +23,9 @@ const PATH: &str = "/v1/rpc";
 
 /// Far more than the largest answer: 32 commands whose results hold 2 KiB of escaped text each.
 const ANSWER_BYTES_MAX: usize = 1024 * 1024;
+
+/// Shorter than a server keeps an idle connection, so that a call does not cross its close on the way.
+const IDLE_MAX: Duration = Duration::from_secs(4);
 
 /// RPCs, signed, over connections that are kept alive.
 #[derive(Debug)]
@@ -59,7 +62,8 @@ impl HttpTransport {
 impl Origin {
     pub(crate) fn new(origin: &str) -> Result<Self, ConfigurationFault> {
         let base = base_of(origin)?;
-        let pool = Client::builder(TokioExecutor::new());
+        let mut pool = Client::builder(TokioExecutor::new());
+        pool.pool_idle_timeout(IDLE_MAX);
         let connections = if base.starts_with("http:") {
             let mut connector = HttpConnector::new();
             connector.set_nodelay(true);

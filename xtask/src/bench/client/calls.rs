@@ -73,6 +73,8 @@ pub(super) struct Caller {
 
 const PEPPER: &str = "benchmark-pepper-0123456789abcdef-01";
 const MINUTE: Duration = Duration::from_secs(60);
+/// As the client has it: shorter than the server keeps an idle connection.
+const IDLE_MAX: Duration = Duration::from_secs(4);
 /// A denial in it outlasts the run.
 const LONG: Duration = Duration::from_secs(60 * 86_400);
 /// Above what a run asks for.
@@ -91,7 +93,7 @@ impl Caller {
         connector.set_nodelay(true);
         Ok(Self {
             address,
-            http: Client::builder(TokioExecutor::new()).build(connector),
+            http: Client::builder(TokioExecutor::new()).pool_idle_timeout(IDLE_MAX).build(connector),
             partition: client.digest(Purpose::Partition, "benchmark"),
             key: client.digest(Purpose::Key, "1m"),
             client,
