@@ -183,7 +183,7 @@ async fn watch_certificates(certificates: Arc<CertifiedNames>, mut shutdown: Shu
         }
         match certificates.refresh() {
             Ok(true) => {
-                tracing::info!(kind = "certificates-read", "the changed certificates are shown from now on")
+                tracing::info!(kind = "certificates-read", "the changed certificates are shown from now on");
             }
             Ok(false) => {}
             Err(error) => log_certificates(&error),
