@@ -24,7 +24,7 @@ fn a_chunked_body_is_counted_as_it_comes() {
     let piece = vec![b'a'; 4096];
     let chunked = |bytes: usize| {
         let mut body: Vec<u8> = (0..bytes / 4096).flat_map(|_| chunk(&piece)).collect();
-        if bytes % 4096 > 0 {
+        if !bytes.is_multiple_of(4096) {
             body.extend(chunk(&piece[..bytes % 4096]));
         }
         body.extend(b"0\r\n\r\n");

@@ -37,7 +37,7 @@ fn each_has_its_turn_over_kept_connections() {
 #[test]
 fn one_that_is_down_is_passed_over() {
     let backend = Backend::start();
-    let rig = before(&[nowhere(), backend.address.to_string()], backend.clone());
+    let rig = before(&[nowhere(), backend.address.to_string()], backend);
     for _ in 0..10 {
         assert_eq!(rig.get("/echo", &[]).status, 200);
     }
