@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, Once},
 };
 
 use tracing::subscriber::DefaultGuard;
@@ -13,6 +13,13 @@ pub(crate) struct Log(Arc<Mutex<Vec<u8>>>);
 impl Log {
     /// Takes all that this thread logs, of every level, until the guard is dropped.
     pub(crate) fn capture(&self) -> DefaultGuard {
+        // Whether anybody listens to an event is remembered for all threads: without somebody who always does, a
+        // test that listens to nothing can make this one deaf.
+        static EVERYBODY: Once = Once::new();
+        EVERYBODY.call_once(|| {
+            let deaf = tracing_subscriber::fmt().with_writer(io::sink).with_max_level(tracing::Level::TRACE);
+            let _ = tracing::subscriber::set_global_default(deaf.finish());
+        });
         let writer = self.clone();
         let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone()).with_ansi(false);
         tracing::subscriber::set_default(subscriber.with_max_level(tracing::Level::TRACE).finish())

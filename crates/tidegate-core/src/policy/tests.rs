@@ -136,12 +136,15 @@ fn what_is_no_document_is_refused() {
     assert!(Policy::parse(padded(DOCUMENT_BYTES_MAX).as_bytes()).is_ok());
     assert!(Policy::parse(padded(DOCUMENT_BYTES_MAX + 1).as_bytes()).is_err());
     // A document that fits, but not with its defaults.
-    let agents = |bytes: usize| {
-        format!(r#"{{"deny_user_agents":["{}"]}}"#, vec!["a".repeat(253); bytes / 256].join("\",\""))
+    let networks = |bytes: usize| {
+        // 120 bytes each, so that nearly all bytes are used.
+        let entry = format!(r#"{{"cidr":"10.0.0.0/8","note":"{}"}}"#, "n".repeat(86));
+        format!(r#"{{"deny_cidrs":[{}]}}"#, vec![entry.as_str(); bytes / (entry.len() + 1)].join(","))
     };
-    assert!(agents(DOCUMENT_BYTES_MAX - 60).len() <= DOCUMENT_BYTES_MAX);
-    assert!(Policy::parse(agents(DOCUMENT_BYTES_MAX - 60).as_bytes()).is_err());
-    assert!(Policy::parse(agents(DOCUMENT_BYTES_MAX - 512).as_bytes()).is_ok());
+    let (most, fewer) = (networks(DOCUMENT_BYTES_MAX), networks(DOCUMENT_BYTES_MAX - 2_000));
+    assert!(most.len() <= DOCUMENT_BYTES_MAX && most.len() + 140 > DOCUMENT_BYTES_MAX, "{}", most.len());
+    assert!(Policy::parse(most.as_bytes()).is_err());
+    assert_eq!(Policy::parse(fewer.as_bytes()).err(), None);
 }
 
 #[test]

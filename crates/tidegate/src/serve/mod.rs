@@ -138,7 +138,7 @@ struct Instance {
     /// Another process has taken the listening sockets.
     handed_over: mpsc::Receiver<()>,
     /// Offers them.
-    _offering: JoinSet<()>,
+    offering: JoinSet<()>,
 }
 
 impl Instance {
@@ -225,7 +225,7 @@ impl Instance {
             shutdown,
             listeners,
             handed_over,
-            _offering: offering(offer, secrets_directory),
+            offering: offering(offer, secrets_directory),
         };
         let socket =
             instance.socket.as_deref().map(|path| listen_socket("guard.socket", path)).transpose()?;
@@ -321,6 +321,8 @@ impl Instance {
     /// Stops accepting, answers what was accepted, then closes the store and delivers the last alerts.
     async fn stop(mut self) {
         tracing::info!(kind = "stopping", "answering what was accepted");
+        // What is offered listens too: a connection that nobody accepts must be refused, not left waiting.
+        self.offering.shutdown().await;
         // An error means that every listener has ended already.
         let _ = self.shutdown.send(true);
         while self.listeners.join_next().await.is_some() {}

@@ -10,7 +10,7 @@ fn every_verb_has_help_that_says_what_it_does() {
     let setup = Setup::new();
     let verbs = [
         ("", "Abuse protection"),
-        ("serve", "Serve apps"),
+        ("serve", "Run the reverse proxy"),
         ("check", "Name every fault"),
         ("config", "effective configuration"),
         ("call", "Send one command"),

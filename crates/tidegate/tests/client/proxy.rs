@@ -108,6 +108,8 @@ impl Shared {
             match self.way() {
                 Way::CutAtOnce | Way::CutBefore => return Ok(()),
                 Way::Answer(text) => {
+                    // Said, so that the next call does not meet a connection that is just being closed.
+                    let text = text.replacen("\r\n", "\r\nconnection: close\r\n", 1);
                     return stream.write_all(text.as_bytes());
                 }
                 way => {

@@ -42,7 +42,7 @@ impl UpstreamAddress {
         if let Ok(address) = rest.parse::<SocketAddr>() {
             return Some(Self(Place::Address(address)));
         }
-        let (host, port) = match rest.rsplit_once(':') {
+        let (host, port) = match rest.rsplit_once(':').filter(|_| !rest.ends_with(']')) {
             Some((host, port)) => (host, crate::proxy::strict_port(port)?),
             None => (rest, 80),
         };
