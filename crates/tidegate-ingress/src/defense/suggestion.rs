@@ -21,8 +21,8 @@ struct Peak {
     most: u64,
 }
 
-/// Twice the peak of all but the busiest twentieth of clients, in requests a second. None: there are too few
-/// requests to tell, or one client makes nearly all of them and is likely a proxy.
+/// Twice the peak of all but the busiest twentieth of clients, or of all but the busiest one where they are few,
+/// in requests a second. None: there are too few requests to tell, or one client makes nearly all of them and is likely a proxy.
 pub(super) fn suggested_rps(log: &[Arc<Segment>], since_ms: u64, ipv6_prefix: u8) -> Option<u64> {
     let mut peaks: HashMap<ClientKey, (u64, Peak)> = HashMap::new();
     let mut requests = 0;
@@ -39,7 +39,9 @@ pub(super) fn suggested_rps(log: &[Arc<Segment>], since_ms: u64, ipv6_prefix: u8
     }
     let mut peaks: Vec<u64> = peaks.into_values().map(|(_, peak)| peak.most).collect();
     peaks.sort_unstable();
-    let usual = peaks[(peaks.len() * USUAL_PERCENT / 100).min(peaks.len() - 1)];
+    // Of two nobody knows which one is usual.
+    let last = peaks.len() - if peaks.len() > 2 { 2 } else { 1 };
+    let usual = peaks[(peaks.len() * USUAL_PERCENT / 100).min(last)];
     Some((usual * 2).div_ceil(SPAN_MS / 1000).max(1))
 }
 

@@ -25,6 +25,7 @@ fn suggestions() {
         ("slow clients", 40, 1, 0, Some(1)),
         ("twice the usual peak, over 10 s", 40, 50, 0, Some(10)),
         ("the abuser does not count", 40, 50, 5000, Some(10)),
+        ("nor among a few", 6, 50, 200, Some(10)),
     ];
     for (what, clients, each, busiest, expected) in table {
         assert_eq!(suggestion(clients, each, busiest), expected, "{what}");
