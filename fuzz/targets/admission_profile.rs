@@ -17,7 +17,9 @@ fuzz_target!(|text: &str| {
     let admission = HttpAdmission::new(&profile, Seed::from([0; 16]), Clock::manual()).expect("it is valid");
     let lease = admission.stage_one(std::net::IpAddr::from(source).into(), Operation::critical(0));
     let mut lease = lease.expect("every budget and ceiling is at least one");
-    lease.stage_two(&Scope::new().tenant(b"t").principal(b"p").resource(b"r")).expect("there is room for one");
+    lease
+        .stage_two(&Scope::new().tenant(b"t").principal(b"p").resource(b"r"))
+        .expect("there is room for one");
     drop(lease);
     assert_eq!(admission.active(), 0);
     let gate = UdpGate::new(&profile, Seed::from([0; 16])).expect("it is valid");
