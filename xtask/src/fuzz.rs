@@ -3,7 +3,14 @@
 //! libFuzzer needs coverage counters, which the stable compiler puts in when asked for LLVM's own pass. So a
 //! fresh machine needs a C++ compiler and nothing else. There is no sanitizer: the code forbids `unsafe`.
 
-use std::{fs, path::PathBuf, process::Command, time::Duration};
+use std::{
+    fs,
+    panic::resume_unwind,
+    path::PathBuf,
+    process::Command,
+    thread::{self, ScopedJoinHandle},
+    time::Duration,
+};
 
 use anyhow::{Context, Result, bail};
 
@@ -61,10 +68,20 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     }
 }
 
-/// Builds all targets, and gives each `duration`.
+/// Builds all targets, and gives each `duration`, as many at a time as there are processors: each uses one.
 pub(crate) fn run_all(duration: Duration) -> Result<()> {
     let programs = build()?;
-    TARGETS.iter().try_for_each(|target| search(target, &programs, duration))
+    let at_once = thread::available_parallelism().map_or(1, usize::from);
+    for targets in TARGETS.chunks(at_once) {
+        thread::scope(|scope| {
+            let search = |target| search(target, &programs, duration);
+            let searches: Vec<_> = targets.iter().map(|target| scope.spawn(move || search(target))).collect();
+            // All of them end before the first failure is told.
+            let ended: Vec<_> = searches.into_iter().map(ScopedJoinHandle::join).collect();
+            ended.into_iter().try_for_each(|ended| ended.unwrap_or_else(|panic| resume_unwind(panic)))
+        })?;
+    }
+    Ok(())
 }
 
 /// The folder of the programs.
