@@ -28,6 +28,7 @@ export async function startServer(test: TestContext, settings: Record<string, st
     cwd: folder,
     env: {
       TIDEGATE_GUARD__LISTEN: "127.0.0.1:0",
+      TIDEGATE_INGRESS__LISTEN: "127.0.0.1:0",
       TIDEGATE_ADMIN__LISTEN: "127.0.0.1:0",
       TIDEGATE_GUARD__SECRETS: SECRET,
       TIDEGATE_GUARD__OPERATOR_TOKEN: OPERATOR_TOKEN,

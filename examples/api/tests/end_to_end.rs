@@ -59,6 +59,7 @@ fn tidegate(folder: &Path) -> Command {
     let mut command = Command::new(program);
     command.arg("serve").current_dir(folder).envs([
         ("TIDEGATE_GUARD__LISTEN", "127.0.0.1:0"),
+        ("TIDEGATE_INGRESS__LISTEN", "127.0.0.1:0"),
         ("TIDEGATE_ADMIN__LISTEN", "127.0.0.1:0"),
         ("TIDEGATE_GUARD__SECRETS", SECRET),
         ("TIDEGATE_STORE__DURABILITY", "process"),

@@ -20,7 +20,11 @@ export async function start(test: TestContext): Promise<Running> {
   const binary = process.env.TIDEGATE_BINARY;
   if (binary === undefined) throw new Error("TIDEGATE_BINARY must name the tidegate binary to test against");
   const folder = await mkdtemp(join(tmpdir(), "tidegate-example-web-"));
-  const free = { TIDEGATE_GUARD__LISTEN: "127.0.0.1:0", TIDEGATE_ADMIN__LISTEN: "127.0.0.1:0" };
+  const free = {
+    TIDEGATE_GUARD__LISTEN: "127.0.0.1:0",
+    TIDEGATE_ADMIN__LISTEN: "127.0.0.1:0",
+    TIDEGATE_INGRESS__LISTEN: "127.0.0.1:0",
+  };
   const server = spawn(binary, ["serve"], { cwd: folder, env: free, stdio: ["ignore", "pipe", "ignore"] });
   ends(test, server);
   test.after(() => rm(folder, { recursive: true, force: true }));
