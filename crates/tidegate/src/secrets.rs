@@ -156,7 +156,8 @@ pub fn fresh() -> Result<Secret, SecretsError> {
 /// The file has five short lines.
 const FILE_BYTES_MAX: u64 = 16 * 1024;
 
-fn hex(bytes: &[u8]) -> String {
+/// Two small hexadecimal digits a byte.
+pub(crate) fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digit = |nibble: u8| char::from(DIGITS[usize::from(nibble)]);
     // With room for all of it at once, so that growing leaves no copy behind.

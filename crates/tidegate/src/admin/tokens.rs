@@ -77,7 +77,7 @@ impl StoredTokens {
 
     /// Whoever holds the token with this hash.
     pub(super) fn find(&self, sha256: &TokenHash) -> Option<Caller> {
-        let shown = hex(sha256);
+        let shown = secrets::hex(sha256);
         let tokens = self.tokens.read();
         let known = tokens.iter().rfind(|token| bool::from(token.sha256.as_bytes().ct_eq(shown.as_bytes())));
         known.map(StoredToken::caller)
@@ -104,7 +104,7 @@ impl StoredTokens {
         let secret = secrets::fresh()?;
         let token = StoredToken {
             name: name.to_owned(),
-            sha256: hex(&hash(secret.expose().as_bytes())),
+            sha256: secrets::hex(&hash(secret.expose().as_bytes())),
             abilities: abilities.iter().map(|ability| ability.name().to_owned()).collect(),
             created_ms,
         };
@@ -175,10 +175,6 @@ fn write(path: &Path, tokens: &[StoredToken]) -> io::Result<()> {
     file.write_all(&text).and_then(|()| file.sync_all())?;
     fs::rename(&temporary, path)?;
     path.parent().map_or(Ok(()), |directory| File::open(directory)?.sync_all())
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -1,11 +1,6 @@
 //! A client of the admin API, for the verbs that use it: where it is, the token, one request and its answer.
 
-use std::{
-    fs::File,
-    io::{self, Read},
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{io, path::PathBuf, time::Duration};
 
 use bytes::Bytes;
 use clap::Args;
@@ -19,10 +14,14 @@ use hyper_util::{
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use thiserror::Error;
-use tidegate_core::secret::{Secret, SecretError};
+use tidegate_core::secret::Secret;
 use zeroize::Zeroizing;
 
-use super::{call::from_here, control::REACHING};
+use super::{
+    call::from_here,
+    control::REACHING,
+    token_file::{self, TokenFileError},
+};
 use crate::{
     admin::shapes::ErrorBody,
     config::{Ability, Credential, Loaded, Token},
@@ -48,22 +47,8 @@ pub struct ReachArgs {
 #[non_exhaustive]
 pub enum ApiError {
     /// The token's file.
-    #[error("reading the token file {path:?}")]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        cause: io::Error,
-    },
-    /// What a file holds can't be a token.
-    #[error("the token in {path:?} {fault}")]
-    Weak {
-        /// Which.
-        path: PathBuf,
-        /// Which rule it breaks.
-        fault: SecretError,
-    },
+    #[error(transparent)]
+    TokenFile(#[from] TokenFileError),
     /// The data directory's secrets can't be read.
     #[error("reading the secrets of the data directory")]
     Secrets(#[from] SecretsError),
@@ -128,8 +113,6 @@ pub(super) struct Api {
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// The access log is the largest answer.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// A token is a line.
-const FILE_BYTES_MAX: u64 = 64 * 1024;
 
 impl Api {
     /// A client with the token that the arguments, the configuration or the data directory give.
@@ -145,7 +128,7 @@ impl Api {
             return Err(ApiError::Cleartext);
         }
         let token = match &reach.token_file {
-            Some(path) => read_token(path)?,
+            Some(path) => token_file::read(path)?,
             None => known_token(loaded)?,
         };
         let connector = HttpsConnectorBuilder::new().with_native_roots().map_err(ApiError::Output)?;
@@ -247,11 +230,4 @@ fn known_token(loaded: &Loaded) -> Result<Secret, ApiError> {
     }
     let made = secrets::read(&configuration.store.path)?;
     made.map(|made| made.admin_token).ok_or(ApiError::NoToken)
-}
-
-fn read_token(path: &Path) -> Result<Secret, ApiError> {
-    let mut text = Zeroizing::new(String::new());
-    let file = File::open(path).and_then(|file| file.take(FILE_BYTES_MAX).read_to_string(&mut text));
-    file.map_err(|cause| ApiError::File { path: path.to_owned(), cause })?;
-    Secret::from_file_text(text.as_str()).map_err(|fault| ApiError::Weak { path: path.to_owned(), fault })
 }

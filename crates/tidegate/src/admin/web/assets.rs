@@ -4,6 +4,8 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use sha2::{Digest, Sha256};
 
+use crate::secrets;
+
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
 
@@ -17,8 +19,7 @@ pub(super) async fn script(headers: HeaderMap) -> Response {
 
 /// Asked for again with every page, and sent again only if it has changed.
 fn asset(headers: &HeaderMap, kind: &'static str, text: &'static str) -> Response {
-    let tag: String = Sha256::digest(text).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-    let tag = format!("\"{tag}\"");
+    let tag = format!("\"{}\"", secrets::hex(&Sha256::digest(text)[..8]));
     let known = headers.get(header::IF_NONE_MATCH).is_some_and(|value| value.as_bytes() == tag.as_bytes());
     let mut answer = if known { StatusCode::NOT_MODIFIED.into_response() } else { text.into_response() };
     let headers = answer.headers_mut();

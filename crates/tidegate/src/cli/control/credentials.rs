@@ -1,16 +1,12 @@
 //! The operator's token: from a file, the configuration, or the data directory.
 
-use std::{
-    fs::File,
-    io::{self, Read},
-    path::{Path, PathBuf},
-};
+use std::path::Path;
 
 use thiserror::Error;
-use tidegate_core::secret::{Secret, SecretError};
-use zeroize::Zeroizing;
+use tidegate_core::secret::Secret;
 
 use crate::{
+    cli::token_file::{self, TokenFileError},
     config::{Fault, Loaded, Value},
     secrets::{self, SecretsError},
 };
@@ -21,23 +17,9 @@ pub enum CredentialsError {
     /// The configuration's token is faulty.
     #[error("the configuration is faulty: {0}")]
     Fault(Fault),
-    /// A file can't be read.
-    #[error("reading the token file {path:?}")]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        cause: io::Error,
-    },
-    /// What a file holds can't be a token.
-    #[error("the token in {path:?} {fault}")]
-    Weak {
-        /// Which.
-        path: PathBuf,
-        /// Which rule it breaks.
-        fault: SecretError,
-    },
+    /// The token's file.
+    #[error(transparent)]
+    TokenFile(#[from] TokenFileError),
     /// The data directory's secrets can't be read.
     #[error("reading the secrets of the data directory")]
     Secrets(#[from] SecretsError),
@@ -52,7 +34,7 @@ pub enum CredentialsError {
 /// The token in `file` if there is one, else [`operator_token`].
 pub(super) fn token(file: Option<&Path>, loaded: &Loaded) -> Result<Secret, CredentialsError> {
     match file {
-        Some(path) => read(path),
+        Some(path) => Ok(token_file::read(path)?),
         None => operator_token(loaded),
     }
 }
@@ -72,19 +54,8 @@ pub fn operator_token(loaded: &Loaded) -> Result<Secret, CredentialsError> {
         return Ok(token.clone());
     }
     if let Some(Value::Path(path)) = setting("guard.operator_token_file") {
-        return read(path);
+        return Ok(token_file::read(path)?);
     }
     let made = secrets::read(&loaded.regardless().store.path)?;
     made.map(|made| made.operator_token).ok_or(CredentialsError::Missing)
 }
-
-fn read(path: &Path) -> Result<Secret, CredentialsError> {
-    let mut text = Zeroizing::new(String::new());
-    let file = File::open(path).and_then(|file| file.take(FILE_BYTES_MAX).read_to_string(&mut text));
-    file.map_err(|cause| CredentialsError::File { path: path.to_owned(), cause })?;
-    Secret::from_file_text(text.as_str())
-        .map_err(|fault| CredentialsError::Weak { path: path.to_owned(), fault })
-}
-
-/// A token is a line.
-const FILE_BYTES_MAX: u64 = 64 * 1024;
