@@ -2,7 +2,7 @@
 //!
 //! It is apart from the guard's server because its answers may stream for hours, which there would be a stall.
 
-use std::{sync::Arc, time::Duration};
+use std::{net::SocketAddr, time::Duration};
 
 use axum::{
     Router,
@@ -17,10 +17,9 @@ use hyper_util::{
 };
 use prometheus_client::metrics::counter::Counter;
 use tidegate_guard::service::Peer;
-use tidegate_listen::{Shutdown, told};
+use tidegate_listen::{Connections, Shutdown, Workers, accept, finish};
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::Semaphore,
     time::timeout,
 };
 use tokio_rustls::TlsAcceptor;
@@ -54,40 +53,22 @@ pub(crate) async fn serve(
     router: Router,
     timeouts: Timeouts,
     refused: Counter,
-    mut shutdown: Shutdown,
+    shutdown: Shutdown,
 ) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let graceful = GracefulShutdown::new();
-    loop {
-        let accepted = tokio::select! {
-            biased;
-            () = told(&mut shutdown) => break,
-            accepted = listener.accept() => accepted,
-        };
-        let (stream, address) = match accepted {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                refused.inc();
-                tracing::warn!(kind = "accept-failing", %error, "accepting a connection failed");
-                tokio::time::sleep(Duration::from_millis(100)).await;
-                continue;
-            }
-        };
-        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
-            refused.inc();
-            continue;
-        };
-        let (router, tls, watcher) = (router.clone(), tls.clone(), graceful.watcher());
+    let run = |stream, address: SocketAddr, _worker| {
         let peer = Peer::Address(address.ip());
-        tokio::spawn(async move {
-            run(stream, tls, router, peer, timeouts.head, watcher).await;
-            drop(place);
-        });
-    }
+        run(stream, tls.clone(), router.clone(), peer, timeouts.head, graceful.watcher())
+    };
+    let refused = || {
+        refused.inc();
+    };
+    // On the thread of the listener: these are few, and must not take turns with the guard's.
+    let here = Workers::new(Vec::new());
+    let connections = Connections::new(CONNECTIONS_MAX);
+    let tasks = accept(&listener, run, refused, &connections, &here, shutdown).await;
     drop(listener);
-    if timeout(timeouts.shutdown, graceful.shutdown()).await.is_err() {
-        tracing::warn!("cutting connections of admin.listen that did not end in time");
-    }
+    tokio::join!(graceful.shutdown(), finish(tasks, timeouts.shutdown));
 }
 
 fn too_slow() -> Response {
@@ -96,13 +77,14 @@ fn too_slow() -> Response {
 }
 
 async fn run(
-    stream: TcpStream,
+    stream: std::net::TcpStream,
     tls: Option<TlsAcceptor>,
     router: Router,
     peer: Peer,
     head_timeout: Duration,
     watcher: hyper_util::server::graceful::Watcher,
 ) {
+    let Ok(stream) = TcpStream::from_std(stream) else { return };
     // Without it answers wait for the client's acknowledgement; a failure costs only speed.
     let _ = stream.set_nodelay(true);
     let service = service_fn(move |mut request: Request<Incoming>| {
