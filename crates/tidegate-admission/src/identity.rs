@@ -9,7 +9,7 @@ use tidegate_core::{address::Address, tracker::Key};
 use crate::refusal::Dimension;
 
 /// What keys are hashed under. Drawn anew at each start, it can't be guessed, so nobody can choose identities
-/// that share a row or fill one shard.
+/// that share a row or fill one table.
 #[derive(Clone)]
 pub struct Seed(SipHasher13);
 

@@ -9,7 +9,7 @@ mod row;
 mod table;
 
 pub use row::{Cause, Limit, Row, Share, Work};
-pub use table::{Key, Table};
+pub use table::{Key, Place, Table};
 
 /// Windows of one length, laid end to end from time zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -39,12 +39,16 @@ impl Places {
         size_of_val(&*self.entries)
     }
 
-    pub(super) fn get(&self, key: Key) -> Option<&Row> {
-        self.place(key).ok().map(|place| &self.entries[place].row)
+    pub(super) fn find(&self, key: Key) -> Option<usize> {
+        self.place(key).ok()
     }
 
-    pub(super) fn get_mut(&mut self, key: Key) -> Option<&mut Row> {
-        self.place(key).ok().map(|place| &mut self.entries[place].row)
+    pub(super) const fn at(&self, place: usize) -> &Row {
+        &self.entries[place].row
+    }
+
+    pub(super) const fn at_mut(&mut self, place: usize) -> &mut Row {
+        &mut self.entries[place].row
     }
 
     /// Adds the row of a key that has none. `row` must count something.

@@ -86,7 +86,8 @@ impl Share {
 }
 
 impl Row {
-    pub(super) const UNUSED: Self =
+    /// What a row counts that isn't there: nothing.
+    pub const UNUSED: Self =
         Self { spent: Share { all: 0, optional: 0 }, active: Share { all: 0, optional: 0 } };
 
     /// Why one more piece of such work doesn't fit; `None` if it does.

@@ -1,6 +1,6 @@
 //! The rows of many keys.
 
-use super::{Cause, Limit, Row, Work, places::Places};
+use super::{Row, Work, places::Places};
 
 /// A key: the 64-bit hash, under a secret seed, of a dimension and an identity in it.
 ///
@@ -8,6 +8,10 @@ use super::{Cause, Limit, Row, Work, places::Places};
 /// seed nobody can find such a pair.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Key(pub u64);
+
+/// Where a row lies in its table.
+#[derive(Debug, Clone, Copy)]
+pub struct Place(usize);
 
 /// The rows of the keys of one window and of all leases.
 #[derive(Debug, Default)]
@@ -37,22 +41,32 @@ impl Table {
     /// The key's counts; `None` if nothing is counted for it.
     #[must_use]
     pub fn row(&self, key: Key) -> Option<Row> {
-        self.rows.get(key).copied()
+        self.find(key).map(|place| *self.row_at(place))
     }
 
-    /// Why one more piece of such work doesn't fit, and whether it would need a new row.
+    /// Where the key's row lies, if it has one, until a row is added or goes.
     #[must_use]
-    pub fn check(&self, key: Key, limit: &Limit, work: Work) -> (Option<Cause>, bool) {
-        let row = self.row(key);
-        (row.unwrap_or_default().refusal(limit, work), row.is_none())
+    pub fn find(&self, key: Key) -> Option<Place> {
+        self.rows.find(key).map(Place)
+    }
+
+    /// The counts at a place that was found.
+    #[must_use]
+    pub fn row_at(&self, place: Place) -> &Row {
+        self.rows.at(place.0)
+    }
+
+    /// Spends one of the budget at a place that was found, and holds a lease if the work is `leased`.
+    pub const fn charge_at(&mut self, place: Place, work: Work, leased: bool) {
+        let row = self.rows.at_mut(place.0);
+        self.active_rows += (leased && !row.is_active()) as usize;
+        row.charge(work, leased);
     }
 
     /// Spends one of the key's budget, and holds a lease if the work is `leased`.
     pub fn charge(&mut self, key: Key, work: Work, leased: bool) {
-        if let Some(row) = self.rows.get_mut(key) {
-            self.active_rows += usize::from(leased && !row.is_active());
-            row.charge(work, leased);
-            return;
+        if let Some(place) = self.find(key) {
+            return self.charge_at(place, work, leased);
         }
         let mut row = Row::default();
         row.charge(work, leased);

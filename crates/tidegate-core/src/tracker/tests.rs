@@ -63,11 +63,13 @@ fn a_lease_that_ends_in_its_window_leaves_what_was_spent() {
     let (key, limit) = (Key(7), Limit::even(1, 1));
     let mut table = Table::default();
     table.charge(key, Work::Optional, true);
-    assert_eq!(table.check(key, &limit, Work::Optional), (Some(Cause::Rate), false));
+    let refusal =
+        |table: &Table| table.find(key).map(|place| table.row_at(place).refusal(&limit, Work::Optional));
+    assert_eq!(refusal(&table), Some(Some(Cause::Rate)));
     assert!(!table.release(key, Work::Optional));
-    assert_eq!(table.check(key, &limit, Work::Optional), (Some(Cause::Rate), false));
+    assert_eq!(refusal(&table), Some(Some(Cause::Rate)));
     assert_eq!(table.enter(1), 1);
-    assert_eq!(table.check(key, &limit, Work::Optional), (None, true));
+    assert_eq!(refusal(&table), None);
 }
 
 /// What happens to a table.

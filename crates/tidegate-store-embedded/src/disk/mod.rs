@@ -3,6 +3,8 @@
 
 use std::{fmt, io, sync::Arc};
 
+#[cfg(target_os = "linux")]
+mod direct;
 mod real;
 
 pub use real::RealDisk;
@@ -74,6 +76,15 @@ pub trait DiskFile: fmt::Debug + Send + Sync {
     /// # Errors
     /// Any part may have been written.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
+
+    /// As [`DiskFile::write_at`], but nobody relies on the bytes before [`DiskFile::sync_data`] has answered: until
+    /// then they may stay in this process's memory, and be lost with it. Only one caller at a time.
+    ///
+    /// # Errors
+    /// Any part may have been written, of these bytes or of earlier ones that were not flushed.
+    fn write_until_sync(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.write_at(bytes, offset)
+    }
 
     /// Makes all that was written so far, and the file's size, last.
     ///

@@ -5,9 +5,14 @@ use std::{
     io::{self, Read, Write},
     os::unix::fs::{FileExt, OpenOptionsExt},
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
+#[cfg(target_os = "linux")]
+use super::direct::DirectWriter;
 use super::{Disk, DiskFile, Guard, LockError};
 
 /// The file that a process holds locked while it has the store open. It stays there.
@@ -19,10 +24,37 @@ const OWNER_ONLY: u32 = 0o600;
 #[derive(Debug)]
 pub struct RealDisk {
     directory: PathBuf,
+    /// Whether what may wait for a flush goes past the page cache, where the file system can do that.
+    directly: bool,
 }
 
 #[derive(Debug)]
-struct RealFile(File);
+struct RealFile {
+    file: File,
+    /// Whether the page cache may have what was not flushed.
+    cached: AtomicBool,
+    direct: Option<DirectWriter>,
+}
+
+/// Elsewhere everything goes through the page cache.
+#[cfg(not(target_os = "linux"))]
+#[derive(Debug)]
+enum DirectWriter {}
+
+#[cfg(not(target_os = "linux"))]
+impl DirectWriter {
+    fn open(_: &Path) -> Option<Self> {
+        None
+    }
+
+    fn hold(&self, _: &[u8], _: u64, _: &File) -> io::Result<()> {
+        match *self {}
+    }
+
+    fn write(&self, _: &File) -> io::Result<()> {
+        match *self {}
+    }
+}
 
 #[derive(Debug)]
 struct RealGuard {
@@ -44,7 +76,13 @@ impl RealDisk {
                 File::open(parent)?.sync_all()?;
             }
         }
-        Ok(Self { directory: path.to_owned() })
+        Ok(Self { directory: path.to_owned(), directly: false })
+    }
+
+    /// Writes past the page cache what may wait for a flush.
+    #[must_use]
+    pub fn writing_directly(self) -> Self {
+        Self { directly: true, ..self }
     }
 
     /// The directory at `path`, which must be there.
@@ -53,7 +91,7 @@ impl RealDisk {
     /// It is not.
     pub fn existing(path: &Path) -> io::Result<Self> {
         if path.is_dir() {
-            Ok(Self { directory: path.to_owned() })
+            Ok(Self { directory: path.to_owned(), directly: false })
         } else {
             Err(io::Error::new(io::ErrorKind::NotFound, "there is no such directory"))
         }
@@ -61,6 +99,11 @@ impl RealDisk {
 
     fn at(&self, name: &str) -> PathBuf {
         self.directory.join(name)
+    }
+
+    fn file(&self, file: File, name: &str) -> Arc<dyn DiskFile> {
+        let direct = if self.directly { DirectWriter::open(&self.at(name)) } else { None };
+        Arc::new(RealFile { file, cached: AtomicBool::new(true), direct })
     }
 }
 
@@ -102,7 +145,7 @@ impl Disk for RealDisk {
 
     fn open(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
         let file = OpenOptions::new().read(true).write(true).open(self.at(name))?;
-        Ok(Arc::new(RealFile(file)))
+        Ok(self.file(file, name))
     }
 
     fn create(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
@@ -113,7 +156,7 @@ impl Disk for RealDisk {
             .truncate(true)
             .mode(OWNER_ONLY)
             .open(self.at(name))?;
-        Ok(Arc::new(RealFile(file)))
+        Ok(self.file(file, name))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
@@ -133,19 +176,33 @@ impl DiskFile for RealFile {
     fn read(&self, bytes_max: u64) -> io::Result<Vec<u8>> {
         let size_bytes = usize::try_from(self.size_bytes()?.min(bytes_max)).map_err(io::Error::other)?;
         let mut bytes = vec![0; size_bytes];
-        self.0.read_exact_at(&mut bytes, 0)?;
+        self.file.read_exact_at(&mut bytes, 0)?;
         Ok(bytes)
     }
 
     fn size_bytes(&self) -> io::Result<u64> {
-        Ok(self.0.metadata()?.len())
+        Ok(self.file.metadata()?.len())
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        self.0.write_all_at(bytes, offset)
+        self.cached.store(true, Ordering::Relaxed);
+        self.file.write_all_at(bytes, offset)
+    }
+
+    fn write_until_sync(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        match &self.direct {
+            Some(direct) => direct.hold(bytes, offset, &self.file),
+            None => self.write_at(bytes, offset),
+        }
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        self.0.sync_data()
+        if let Some(direct) = &self.direct {
+            direct.write(&self.file)?;
+            if !self.cached.swap(false, Ordering::Relaxed) {
+                return Ok(());
+            }
+        }
+        self.file.sync_data()
     }
 }

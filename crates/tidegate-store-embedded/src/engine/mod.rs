@@ -112,8 +112,7 @@ impl Engine {
         };
         let guard = lock(&*disk)?;
         let recovered = recover(&*disk, &*options.clock, options.segment_bytes, checksums)?;
-        let threaded = options.upkeep == Upkeep::Thread;
-        let mut log = Log::new(disk, options.segment_bytes, recovered.found, threaded);
+        let mut log = Log::new(disk, options, recovered.found);
         let now_ms = options.clock.now_ms();
         let (tag, new) = log.use_secret(options.secret_id, now_ms).map_err(|_| OpenError::TooManySecrets)?;
         if new {
@@ -353,7 +352,12 @@ impl Engine {
 
 fn open_directory(options: &Options) -> Result<Arc<dyn Disk>, OpenError> {
     let disk = RealDisk::create(&options.path);
-    Ok(Arc::new(disk.map_err(disk_error(format!("making the directory {}", options.path.display())))?))
+    let disk = disk.map_err(disk_error(format!("making the directory {}", options.path.display())))?;
+    Ok(if options.durability == Durability::Fsync {
+        Arc::new(disk.writing_directly())
+    } else {
+        Arc::new(disk)
+    })
 }
 
 /// More than the changes take up in the log.

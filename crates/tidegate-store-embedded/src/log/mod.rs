@@ -7,6 +7,7 @@ mod spares;
 use std::{collections::VecDeque, io, sync::Arc};
 
 use crate::{
+    Durability, Options, Upkeep,
     disk::{Disk, DiskFile},
     format::{
         FrameBuffer, FrameHeader, FrameKind, HEADER_BYTES, PAYLOAD_BYTES_MAX, Seal, Secrets, StoreSeed,
@@ -26,6 +27,8 @@ pub(crate) struct Log {
     disk: Arc<dyn Disk>,
     seed: StoreSeed,
     segment_bytes: u64,
+    /// Whether nobody is told of a frame before it is flushed.
+    waits_for_flush: bool,
     secrets: Secrets,
     current: Segment,
     /// Where the next frame goes in the current segment.
@@ -115,14 +118,15 @@ pub(crate) struct Flush {
 }
 
 impl Log {
-    pub(crate) fn new(disk: Arc<dyn Disk>, segment_bytes: u64, found: Found, served: bool) -> Self {
+    pub(crate) fn new(disk: Arc<dyn Disk>, options: &Options, found: Found) -> Self {
         // The last process may have ended in the midst of a cleaning, which enters the third segment at the
         // earliest.
         let lent = found.next.is_none() && found.sealed.len() >= 2;
         Self {
             disk,
             seed: found.seed,
-            segment_bytes,
+            segment_bytes: options.segment_bytes,
+            waits_for_flush: options.durability == Durability::Fsync,
             secrets: found.secrets,
             in_use: found.position > HEADER_BYTES as u64,
             current: found.current,
@@ -130,7 +134,7 @@ impl Log {
             next: found.next,
             preparation: None,
             preparing: false,
-            served,
+            served: options.upkeep == Upkeep::Thread,
             awaited: false,
             starved: false,
             lent,
@@ -324,7 +328,11 @@ impl Log {
         let now_ms = now_ms.max(self.last_now_ms);
         let header = FrameHeader::new(kind, self.lsn + 1, now_ms, self.durable_lsn, self.oldest_segment);
         let bytes = frame.finish(&self.current.seal, self.position, &header);
-        self.current.file.write_at(bytes, self.position)?;
+        if self.waits_for_flush {
+            self.current.file.write_until_sync(bytes, self.position)?;
+        } else {
+            self.current.file.write_at(bytes, self.position)?;
+        }
         self.position += bytes.len() as u64;
         self.current.size_bytes = self.current.size_bytes.max(self.position);
         self.lsn += 1;

@@ -53,12 +53,14 @@ enum NameChange {
     Remove(String),
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 struct File {
     lasting: Vec<u8>,
     bytes: Vec<u8>,
     /// What was written to a sector since it was flushed, one version after the other.
     cached: BTreeMap<usize, Vec<Vec<u8>>>,
+    /// What the system knows, if the process holds more.
+    before_held: Option<Box<File>>,
 }
 
 #[derive(Debug)]
@@ -89,18 +91,19 @@ impl SimulatedDisk {
         Self::default()
     }
 
-    /// The process ends here and now; the system goes on. Handles and locks of the process are gone.
+    /// The process ends here and now; the system goes on. Handles and locks of the process are gone, and what
+    /// it held back until a flush, or had just begun to flush.
     pub fn kill(&self) {
         let mut state = self.0.lock();
-        state.process += 1;
-        state.locked = false;
-        state.failing.clear();
+        state.end_process();
+        let begun = state.calls % 2 == 0;
+        state.files.values_mut().filter(|_| !begun).for_each(File::lose_held);
     }
 
     /// The power fails, and comes back. `random` decides what was on the disk by then.
     pub fn cut_power(&self, random: &mut Random) {
-        self.kill();
         let mut state = self.0.lock();
+        state.end_process();
         let pending = std::mem::take(&mut state.pending);
         let mut names = std::mem::take(&mut state.lasting_names);
         for change in pending {
@@ -172,7 +175,7 @@ impl SimulatedDisk {
             state.files_made += 1;
             state.names.insert(name.to_owned(), state.files_made);
             state.lasting_names.insert(name.to_owned(), state.files_made);
-            let file = File { lasting: bytes.clone(), bytes, cached: BTreeMap::new() };
+            let file = File { lasting: bytes.clone(), bytes, ..File::default() };
             state.files.insert(state.files_made, file);
         }
     }
@@ -193,6 +196,12 @@ impl SimulatedDisk {
 }
 
 impl State {
+    fn end_process(&mut self) {
+        self.process += 1;
+        self.locked = false;
+        self.failing.clear();
+    }
+
     /// Counts a call; answers how it fails, if it does.
     fn call(&mut self) -> Option<Fault> {
         let call = self.calls;
@@ -236,6 +245,18 @@ impl NameChange {
 }
 
 impl File {
+    fn hold(&mut self) {
+        if self.before_held.is_none() {
+            self.before_held = Some(Box::new(self.clone()));
+        }
+    }
+
+    fn lose_held(&mut self) {
+        if let Some(before) = self.before_held.take() {
+            *self = *before;
+        }
+    }
+
     fn write(&mut self, bytes: &[u8], offset: usize) {
         let end = offset + bytes.len();
         if self.bytes.len() < end {
@@ -250,6 +271,7 @@ impl File {
     }
 
     fn sync(&mut self) {
+        self.before_held = None;
         for (sector, mut versions) in std::mem::take(&mut self.cached) {
             if let Some(version) = versions.pop() {
                 self.last(sector, &version);
@@ -266,6 +288,7 @@ impl File {
     }
 
     fn cut_power(&mut self, random: &mut Random) {
+        self.before_held = None;
         for (sector, versions) in std::mem::take(&mut self.cached) {
             let kept = random.below(versions.len() as u64 + 1);
             if let Some(version) = usize::try_from(kept).ok().and_then(|kept| versions.get(kept)) {
@@ -389,6 +412,14 @@ impl DiskFile for Handle {
         })
     }
 
+    fn write_until_sync(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.with(|state, file| {
+            state.files.get_mut(&file).into_iter().for_each(File::hold);
+            Ok(())
+        })?;
+        self.write_at(bytes, offset)
+    }
+
     fn sync_data(&self) -> io::Result<()> {
         self.with(|state, file| {
             let fault = state.call();
@@ -398,7 +429,10 @@ impl DiskFile for Handle {
             match fault {
                 None => file.sync(),
                 // The system drops what it could not write, and takes it for written.
-                Some(_) => file.cached.clear(),
+                Some(_) => {
+                    file.cached.clear();
+                    file.before_held = None;
+                }
             }
             fault.map_or(Ok(()), |fault| Err(fault.error()))
         })

@@ -54,7 +54,7 @@ struct Model {
 }
 
 const GLOBAL: u64 = u64::MAX;
-/// More keys than the tracker holds, several of them in one shard.
+/// More keys than the tracker holds, several of them in one table.
 const KEYS: usize = 12;
 
 /// Of the key, or of the fixed place.
@@ -69,7 +69,7 @@ fn limit(key: u64) -> Limit {
     }
 }
 
-/// Keys by number: every other one lies in the shard of its neighbour.
+/// Keys by number: every other one lies in the table of its neighbour.
 fn key(number: usize) -> u64 {
     let number = number as u64;
     (number / 2) << 32 | number
