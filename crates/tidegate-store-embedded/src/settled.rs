@@ -4,6 +4,7 @@ use std::{
     collections::VecDeque,
     future::Future,
     pin::Pin,
+    sync::atomic::{AtomicU64, Ordering},
     task::{Context, Poll},
 };
 
@@ -25,6 +26,8 @@ pub(crate) struct Unsettled {
     state: Mutex<State>,
     /// Wakes who flushes.
     work: Condvar,
+    /// Wakes who answers.
+    flushed: Condvar,
 }
 
 #[derive(Debug)]
@@ -35,6 +38,8 @@ struct State {
     /// Whether a flush was asked for that no batch waits for.
     wanted: bool,
     closed: bool,
+    /// Whether there will be no other flush.
+    ended: bool,
 }
 
 impl Settled {
@@ -61,13 +66,20 @@ struct Gone;
 impl Unsettled {
     /// Nothing waits, and frames up to `durable_lsn` are on the disk.
     pub(crate) fn new(durable_lsn: u64) -> Self {
-        let state = State { batches: VecDeque::new(), durable_lsn, wanted: false, closed: false };
-        Self { state: Mutex::new(state), work: Condvar::new() }
+        let state =
+            State { batches: VecDeque::new(), durable_lsn, wanted: false, closed: false, ended: false };
+        Self { state: Mutex::new(state), work: Condvar::new(), flushed: Condvar::new() }
     }
 
-    /// Waits for the frame with this number. `check` tells whether there will be another flush.
-    pub(crate) fn settle(&self, lsn: u64, check: impl FnOnce() -> Outcome) -> Result<Settled, BackendError> {
+    /// Waits for the frame with this number, or a later one. `check` tells whether there will be another flush.
+    pub(crate) fn settle(
+        &self,
+        lsn: &AtomicU64,
+        check: impl FnOnce() -> Outcome,
+    ) -> Result<Settled, BackendError> {
         let mut state = self.state.lock();
+        // Under the lock, so that batches are in the order of their frames.
+        let lsn = lsn.load(Ordering::Acquire);
         if lsn <= state.durable_lsn {
             return Ok(Settled::NOW);
         }
@@ -89,24 +101,36 @@ impl Unsettled {
     /// Waits until there is something to flush; false: there will be nothing any more.
     pub(crate) fn wait_for_work(&self) -> bool {
         let mut state = self.state.lock();
-        while !state.wanted && state.batches.is_empty() && !state.closed {
+        while !state.wanted && !state.has_unsettled() && !state.closed {
             self.work.wait(&mut state);
         }
-        std::mem::take(&mut state.wanted) || !state.batches.is_empty()
+        std::mem::take(&mut state.wanted) || state.has_unsettled()
     }
 
-    /// All frames up to this one are on the disk.
+    /// All frames up to this one are on the disk. [`Unsettled::answer`] has to follow.
     pub(crate) fn flushed(&self, lsn: u64) {
-        let settled: Vec<_> = {
-            let mut state = self.state.lock();
-            state.durable_lsn = state.durable_lsn.max(lsn);
-            let count = state.batches.partition_point(|(batch_lsn, _)| *batch_lsn <= lsn);
-            state.batches.drain(..count).collect()
-        };
-        for (_, batch) in settled {
-            // Whoever asked may have gone.
-            let _ = batch.send(Ok(()));
+        let mut state = self.state.lock();
+        state.durable_lsn = state.durable_lsn.max(lsn);
+        self.flushed.notify_one();
+    }
+
+    /// Answers those whose frames are on the disk.
+    pub(crate) fn answer(&self) {
+        let settled = self.state.lock().settled();
+        send(settled);
+    }
+
+    /// Waits for a flush, and answers those who have waited for it; false: there will be none any more.
+    pub(crate) fn answer_next(&self) -> bool {
+        let mut state = self.state.lock();
+        while !state.has_settled() && !state.ended {
+            self.flushed.wait(&mut state);
         }
+        let goes_on = state.has_settled();
+        let settled = state.settled();
+        drop(state);
+        send(settled);
+        goes_on
     }
 
     /// There will be no other flush.
@@ -121,5 +145,36 @@ impl Unsettled {
     pub(crate) fn close(&self) {
         self.state.lock().closed = true;
         self.work.notify_one();
+    }
+
+    /// Ends [`Unsettled::answer_next`] once nobody is to be answered.
+    pub(crate) fn end(&self) {
+        self.state.lock().ended = true;
+        self.flushed.notify_one();
+    }
+}
+
+type Settling = Vec<(u64, oneshot::Sender<Outcome>)>;
+
+impl State {
+    /// Whether a batch waits for a flush that has not been done.
+    fn has_unsettled(&self) -> bool {
+        self.batches.back().is_some_and(|(lsn, _)| *lsn > self.durable_lsn)
+    }
+
+    fn has_settled(&self) -> bool {
+        self.batches.front().is_some_and(|(lsn, _)| *lsn <= self.durable_lsn)
+    }
+
+    fn settled(&mut self) -> Settling {
+        let count = self.batches.partition_point(|(lsn, _)| *lsn <= self.durable_lsn);
+        self.batches.drain(..count).collect()
+    }
+}
+
+fn send(settled: Settling) {
+    for (_, batch) in settled {
+        // Whoever asked may have gone.
+        drop(batch.send(Ok(())));
     }
 }

@@ -26,7 +26,7 @@ use crate::{
     disk::{Disk, Guard},
     error::disk_error,
     format::{FrameKind, encode_delete, encode_put, record_bytes},
-    log::{Log, Need},
+    log::{Flushes, Log, Need},
     recovery::{Checksums, lock, recover},
     rows::{Name, OutOfSlots, Place, Rows},
     settled::{Settled, Unsettled},
@@ -58,6 +58,8 @@ pub(crate) struct Engine {
     rows: Mutex<Rows>,
     /// Nothing without durability.
     writer: Option<Mutex<Writer>>,
+    /// The same.
+    flushes: Option<Arc<Flushes>>,
     /// Told of every step towards the next segment.
     prepared: Condvar,
     /// The newest frame that is a batch.
@@ -65,7 +67,7 @@ pub(crate) struct Engine {
     unsettled: Unsettled,
     /// Held by who flushes: of two flushes at once only one would be told of a failure.
     flushing: Mutex<()>,
-    /// Whether a thread does the upkeep and another one the flushes.
+    /// Whether threads do the upkeep and the flushes, and answer those who wait for them.
     threaded: bool,
     /// Wakes the upkeep.
     bell: Bell,
@@ -116,9 +118,11 @@ impl Engine {
         let now_ms = options.clock.now_ms();
         let (tag, new) = log.use_secret(options.secret_id, now_ms).map_err(|_| OpenError::TooManySecrets)?;
         if new {
-            let told = log.tell_secrets(now_ms).and_then(|()| log.flush().run());
+            let told = log.tell_secrets(now_ms).and_then(|()| {
+                let flush = log.flushes().begin();
+                flush.run().map(|()| log.flushes().done(&flush))
+            });
             told.map_err(disk_error("telling the log of the current secret"))?;
-            log.flushed(&log.flush());
         }
         let writer = Writer { log, cleaner: Cleaner::default(), flushed_at_ms: now_ms, failing: false };
         Ok(Self::new(options, tag, recovered.rows, Some(Mutex::new(writer)), Some(guard)))
@@ -132,12 +136,14 @@ impl Engine {
         guard: Option<Box<dyn Guard>>,
     ) -> Self {
         let lsn = writer.as_ref().map_or(0, |writer| writer.lock().log.lsn());
+        let flushes = writer.as_ref().map(|writer| Arc::clone(writer.lock().log.flushes()));
         Self {
             durability: options.durability,
             clock: Arc::clone(&options.clock),
             tag,
             rows: Mutex::new(rows),
             writer,
+            flushes,
             prepared: Condvar::new(),
             batch_lsn: AtomicU64::new(lsn),
             unsettled: Unsettled::new(lsn),
@@ -217,29 +223,30 @@ impl Engine {
         if self.durability != Durability::Fsync {
             return Ok(Settled::NOW);
         }
-        self.unsettled.settle(self.batch_lsn.load(Ordering::Acquire), || self.check())
+        self.unsettled.settle(&self.batch_lsn, || self.check())
     }
 
-    /// Flushes what was written by now.
+    /// Flushes what was written by now. Others write meanwhile, and are not covered by it.
     pub(crate) fn flush(&self) {
-        let Some(writer) = &self.writer else { return };
+        let Some(flushes) = &self.flushes else { return };
         let flush = {
             let _alone = self.flushing.lock();
             if self.failure.get().is_some() {
                 return;
             }
-            let flush = writer.lock().log.flush();
-            // Without the writer: others write meanwhile, and are not covered by this flush.
+            let flush = flushes.begin();
             if let Err(cause) = flush.run() {
                 drop(self.stop("flushing the log", Some(cause)));
                 return;
             }
+            flushes.done(&flush);
             flush
         };
         self.unsettled.flushed(flush.lsn());
-        let mut writer = writer.lock();
-        writer.log.flushed(&flush);
-        if writer.log.is_releasing() {
+        if !self.threaded {
+            self.unsettled.answer();
+        }
+        if flushes.is_releasing() {
             self.bell.ring();
         }
     }

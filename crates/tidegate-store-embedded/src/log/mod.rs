@@ -1,5 +1,6 @@
 //! The log as it is written: frames into the current segment, segments one after the other.
 
+mod flushes;
 mod prepare;
 mod room;
 mod spares;
@@ -14,6 +15,7 @@ use crate::{
         TooManySecrets, frame_bytes, segment_name,
     },
 };
+pub(crate) use flushes::Flushes;
 pub(crate) use prepare::{Preparation, Stepped, UNFINISHED, first_segment};
 pub(crate) use room::Need;
 use spares::{Spare, Spares, Surplus};
@@ -50,12 +52,10 @@ pub(crate) struct Log {
     lent: bool,
     /// Segments that were left, oldest first.
     sealed: VecDeque<Sealed>,
-    /// Segments that were left and not flushed since.
-    unflushed: Vec<(u32, Arc<dyn DiskFile>)>,
     spares: Spares,
     /// The newest frame.
     lsn: u64,
-    durable_lsn: u64,
+    flushes: Arc<Flushes>,
     /// The newest durable mark that a frame of the log tells.
     told_durable_lsn: u64,
     /// The newest frame that is more than a mark.
@@ -109,19 +109,12 @@ pub(crate) struct LogCounts {
     pub(crate) flushes: u64,
 }
 
-/// A flush to do, perhaps without holding the log.
-#[derive(Debug)]
-pub(crate) struct Flush {
-    files: Vec<Arc<dyn DiskFile>>,
-    left_up_to: u32,
-    lsn: u64,
-}
-
 impl Log {
     pub(crate) fn new(disk: Arc<dyn Disk>, options: &Options, found: Found) -> Self {
         // The last process may have ended in the midst of a cleaning, which enters the third segment at the
         // earliest.
         let lent = found.next.is_none() && found.sealed.len() >= 2;
+        let flushes = Flushes::new(found.current.number, Arc::clone(&found.current.file), found.lsn);
         Self {
             disk,
             seed: found.seed,
@@ -139,10 +132,9 @@ impl Log {
             starved: false,
             lent,
             sealed: found.sealed,
-            unflushed: Vec::new(),
             spares: Spares::new(found.garbage),
             lsn: found.lsn,
-            durable_lsn: found.lsn,
+            flushes: Arc::new(flushes),
             told_durable_lsn: found.told_durable_lsn,
             last_change_lsn: found.lsn,
             last_now_ms: found.last_now_ms,
@@ -191,21 +183,9 @@ impl Log {
         self.append(FrameKind::Mark, need, now_ms).map(drop)
     }
 
-    /// What has to be flushed for all frames so far to be durable.
-    pub(crate) fn flush(&self) -> Flush {
-        let left = self.unflushed.iter().map(|(_, file)| file);
-        Flush {
-            files: left.chain([&self.current.file]).cloned().collect(),
-            left_up_to: self.current.number,
-            lsn: self.lsn,
-        }
-    }
-
-    /// Notes that a flush was done.
-    pub(crate) fn flushed(&mut self, flush: &Flush) {
-        self.unflushed.retain(|&(number, _)| number >= flush.left_up_to);
-        self.durable_lsn = self.durable_lsn.max(flush.lsn);
-        self.counts.flushes += 1;
+    /// What is to be flushed, for who does it.
+    pub(crate) fn flushes(&self) -> &Arc<Flushes> {
+        &self.flushes
     }
 
     /// The number of the newest frame.
@@ -215,18 +195,19 @@ impl Log {
 
     /// Whether there are frames that are not known to be durable.
     pub(crate) fn has_unflushed(&self) -> bool {
-        self.durable_lsn < self.lsn
+        self.flushes.durable_lsn() < self.lsn
     }
 
     /// Whether a mark would tell what no frame of the log tells yet: that the last changes are durable.
     pub(crate) fn has_untold(&self) -> bool {
-        self.told_durable_lsn < self.last_change_lsn && self.last_change_lsn <= self.durable_lsn
+        self.told_durable_lsn < self.last_change_lsn && self.last_change_lsn <= self.flushes.durable_lsn()
     }
 
     /// Segments before `oldest_segment` are not needed once the next frame is durable.
     pub(crate) fn release(&mut self, oldest_segment: u32) {
         self.oldest_segment = oldest_segment;
         self.oldest_told_by_lsn = self.lsn + 1;
+        self.flushes.set_releasing(self.is_releasing());
     }
 
     /// Whether segments wait to be let go until a frame that says so is durable.
@@ -242,11 +223,12 @@ impl Log {
     /// Lets go of released segments, once that is durable; answers the spare files that are to be removed for all
     /// files to have `bytes_max`, but not those that will be needed at once, if no others can be had.
     pub(crate) fn collect(&mut self, bytes_max: u64) -> Surplus {
-        if self.durable_lsn >= self.oldest_told_by_lsn {
+        if self.flushes.durable_lsn() >= self.oldest_told_by_lsn {
             while let Some(segment) = self.sealed.pop_front_if(|segment| segment.number < self.oldest_segment)
             {
                 self.spares.add(segment_name(segment.number), segment.size_bytes);
             }
+            self.flushes.set_releasing(false);
         }
         let others = self.disk_bytes() - self.spares.bytes();
         let needed = if self.is_starved() { self.files_missing() * self.segment_bytes } else { 0 };
@@ -291,7 +273,7 @@ impl Log {
     }
 
     pub(crate) fn counts(&self) -> LogCounts {
-        self.counts
+        LogCounts { flushes: self.flushes.count(), ..self.counts }
     }
 
     /// Makes `secret_id` the secret of new rows; answers its tag, and whether the log has to be told.
@@ -326,7 +308,8 @@ impl Log {
 
     fn write(&mut self, frame: &mut FrameBuffer, kind: FrameKind, now_ms: u64) -> io::Result<()> {
         let now_ms = now_ms.max(self.last_now_ms);
-        let header = FrameHeader::new(kind, self.lsn + 1, now_ms, self.durable_lsn, self.oldest_segment);
+        let durable_lsn = self.flushes.durable_lsn();
+        let header = FrameHeader::new(kind, self.lsn + 1, now_ms, durable_lsn, self.oldest_segment);
         let bytes = frame.finish(&self.current.seal, self.position, &header);
         if self.waits_for_flush {
             self.current.file.write_until_sync(bytes, self.position)?;
@@ -336,28 +319,14 @@ impl Log {
         self.position += bytes.len() as u64;
         self.current.size_bytes = self.current.size_bytes.max(self.position);
         self.lsn += 1;
+        self.flushes.wrote(self.lsn);
         if kind != FrameKind::Mark {
             self.last_change_lsn = self.lsn;
         }
         self.last_now_ms = now_ms;
-        self.told_durable_lsn = self.durable_lsn;
+        self.told_durable_lsn = durable_lsn;
         self.counts.frames += 1;
         self.counts.written_bytes += bytes.len() as u64;
         Ok(())
-    }
-}
-
-impl Flush {
-    /// The newest frame that it makes durable.
-    pub(crate) fn lsn(&self) -> u64 {
-        self.lsn
-    }
-
-    /// Flushes.
-    ///
-    /// # Errors
-    /// The log can't be trusted any more: what the system dropped is not known.
-    pub(crate) fn run(&self) -> io::Result<()> {
-        self.files.iter().try_for_each(|file| file.sync_data())
     }
 }

@@ -4,7 +4,7 @@
 //! for good. Therefore batches enter the next segment only when the file of yet another one is there: the
 //! last segment belongs to the cleaning, whose first segment that goes is the file that was missing.
 
-use std::io;
+use std::{io, sync::Arc};
 
 use super::Sealed;
 use crate::format::{FRAME_HEADER_BYTES, FrameKind, HEADER_BYTES};
@@ -123,7 +123,7 @@ impl super::Log {
         let next = self.next.take().expect("whoever changes the segment has made it");
         let left = std::mem::replace(&mut self.current, next);
         self.sealed.push_back(Sealed { number: left.number, size_bytes: left.size_bytes });
-        self.unflushed.push((left.number, left.file));
+        self.flushes.changed_segment(self.current.number, Arc::clone(&self.current.file));
         self.position = HEADER_BYTES as u64;
         self.in_use = false;
         self.awaited = false;
