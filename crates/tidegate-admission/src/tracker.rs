@@ -1,9 +1,11 @@
 //! Decisions over several keys at once, from all cores: charged all together or not at all.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::{
+    hint::black_box,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
 use parking_lot::Mutex;
-use smallvec::SmallVec;
 use tidegate_core::tracker::{Cause, Key, Limit, Place, Row, Table, Windows, Work};
 
 use crate::{
@@ -11,7 +13,7 @@ use crate::{
     refusal::{Dimension, Refusal},
 };
 
-/// The most keys of one decision that are looked up, and the most that have a fixed place.
+/// The most keys of one decision that are looked up.
 pub(crate) const CHARGES_MAX: usize = 4;
 
 /// Budgets, leases and their ceiling, under one lock. It is held for as long as a decision's rows take to be looked
@@ -156,9 +158,11 @@ impl Tracker {
     fn attempt(&self, window: u64, decision: &Decision<'_>) -> Result<(), (Dimension, Cause)> {
         let mut counts = self.counts.lock();
         counts.enter(window, decision.keyed);
-        let places = counts.find(decision)?;
+        debug_assert!(decision.keyed.len() <= CHARGES_MAX, "no stage has more keys");
+        let mut places = [None; CHARGES_MAX];
+        counts.find(decision, &mut places)?;
         counts.check_fixed(decision)?;
-        let mut new = decision.keyed.iter().zip(&places).filter(|(_, place)| place.is_none()).peekable();
+        let mut new = decision.keyed.iter().zip(places).filter(|(_, place)| place.is_none()).peekable();
         if let Some((first, _)) = new.peek() {
             let dimension = first.dimension;
             let max =
@@ -188,7 +192,7 @@ impl Tracker {
 }
 
 /// Where each key's row lies, if it has one.
-type Places = SmallVec<[Option<Place>; CHARGES_MAX]>;
+type Places = [Option<Place>; CHARGES_MAX];
 
 impl Counts {
     /// Goes on to the window in the fixed places and in the tables of these keys.
@@ -203,20 +207,24 @@ impl Counts {
         }
     }
 
-    /// Finds the rows, if all of them admit one more. Nothing waits for anything here but for memory, and so the
-    /// keys wait for it together.
-    fn find(&self, decision: &Decision<'_>) -> Result<Places, (Dimension, Cause)> {
-        let mut places = Places::new();
-        for charge in decision.keyed {
+    /// Finds the rows, if all of them admit one more.
+    fn find(&self, decision: &Decision<'_>, places: &mut Places) -> Result<(), (Dimension, Cause)> {
+        // Searches end where nobody can foresee, so each would wait for the memory of the one before it.
+        let glances = decision.keyed.iter().map(|charge| {
+            let key = charge.place;
+            self.tables[self.index(key)].glance(key)
+        });
+        black_box(glances.fold(0, |all, glance| all ^ glance));
+        for (charge, found) in decision.keyed.iter().zip(places) {
             let table = &self.tables[self.index(charge.place)];
             let place = table.find(charge.place);
             let row = place.map_or(&NO_ROW, |place| table.row_at(place));
             if let Some(cause) = row.refusal(&charge.limit, decision.work) {
                 return Err((charge.dimension, cause));
             }
-            places.push(place);
+            *found = place;
         }
-        Ok(places)
+        Ok(())
     }
 
     fn check_fixed(&self, decision: &Decision<'_>) -> Result<(), (Dimension, Cause)> {
@@ -228,7 +236,7 @@ impl Counts {
         Ok(())
     }
 
-    fn charge(&mut self, decision: &Decision<'_>, places: &[Option<Place>]) {
+    fn charge(&mut self, decision: &Decision<'_>, places: &Places) {
         for charge in decision.fixed {
             self.fixed[charge.place].charge(decision.work, decision.leased);
         }

@@ -39,6 +39,12 @@ impl Places {
         size_of_val(&*self.entries)
     }
 
+    /// Any bits of the place where the search for the key begins.
+    pub(super) fn glance(&self, key: Key) -> u64 {
+        let mask = self.entries.len().wrapping_sub(1);
+        self.entries.get(home(key) & mask).map_or(0, |entry| entry.key.0)
+    }
+
     pub(super) fn find(&self, key: Key) -> Option<usize> {
         self.place(key).ok()
     }
