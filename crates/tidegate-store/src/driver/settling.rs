@@ -18,11 +18,11 @@ use super::{
 };
 use crate::{Backend, BackendError, Unavailable};
 
-/// What the disk is busy with, what waits for it, and what is being decided: enough for the disk never to wait.
-/// While all places are taken callers gather.
-pub(super) const SETTLING_MAX: u32 = 4;
-/// Smaller batches would cost more than they hasten: these take 0.15 ms to decide, and as long to flush.
-const JOBS_FEW: usize = 32;
+/// What the disk is busy with, what waits for it, what is being answered, and what is being decided: enough for the
+/// disk never to wait. While all places are taken callers gather.
+pub(super) const SETTLING_MAX: u32 = 8;
+/// Smaller batches would cost more than they hasten: these take half as long to decide as to flush.
+const JOBS_FEW: usize = 16;
 
 impl<B: Backend> Worker<B> {
     /// A place among the batches that settle, once there is one.

@@ -66,6 +66,8 @@ struct Flushes {
     bytes_each: f64,
     /// Flushes a second over those of bare writes of as many bytes, right after it.
     beside_bare: f64,
+    /// Batches a second over bare writes of as many bytes as a batch has.
+    batches_beside_bare: f64,
 }
 
 /// Above what a run inserts.
@@ -81,8 +83,8 @@ pub(crate) fn run(settings: &Settings) -> Result<()> {
         "Measured on {}.\n\n{} rows of 100 bytes. An update reads three rows, writes two of them and inserts the \
          third, a record that lives three minutes. CPU is of the whole process, callers and all. A flush makes \
          durable what was written since the last one began, which may be several batches. Bare writes are \
-         positioned writes of as many bytes as a mean flush, to a preallocated file, each with fdatasync, in \
-         turn with the engine. {} rounds of {} s; medians.\n\n{}",
+         positioned writes to a preallocated file, each with fdatasync, in turn with the engine: of as many \
+         bytes as a mean batch, and of as many as a mean flush. {} rounds of {} s; medians.\n\n{}",
         machine::describe(&folder),
         grouped(settings.keys as f64),
         settings.rounds,
@@ -152,10 +154,15 @@ impl Bench<'_> {
         let mut flushes = None;
         if case.durability == Durability::Fsync {
             let count = (engine.flushes - engine_before.flushes) as f64;
-            let (per_second, bytes_each) =
-                (count / seconds, (engine.written_bytes - engine_before.written_bytes) as f64 / count);
-            let bare = self.bare.writes_per_second(bytes_each, self.turn_length())?;
-            flushes = Some(Flushes { per_second, bytes_each, beside_bare: per_second / bare });
+            let bytes = (engine.written_bytes - engine_before.written_bytes) as f64;
+            let (per_second, bytes_each) = (count / seconds, bytes / count);
+            let bare = |bytes| self.bare.writes_per_second(bytes, self.turn_length() / 2);
+            flushes = Some(Flushes {
+                per_second,
+                bytes_each,
+                beside_bare: per_second / bare(bytes_each)?,
+                batches_beside_bare: batches / seconds / bare(bytes / batches)?,
+            });
         }
         let figures = Figures {
             updates_per_second: updates / seconds,
@@ -204,9 +211,10 @@ impl Case {
 impl Figures {
     fn line(&self, case: Case) -> String {
         let flushes = self.flushes.map(|flushes| {
-            let Flushes { per_second, bytes_each, beside_bare } = flushes;
+            let Flushes { per_second, bytes_each, beside_bare, batches_beside_bare } = flushes;
             format!(
-                "  {per_second:>6.0} flushes/s of {bytes_each:>6.0} bytes, {beside_bare:.2} of bare writes"
+                "  {per_second:>6.0} flushes/s of {bytes_each:>6.0} bytes, {beside_bare:.2} of bare writes; batches \
+                 {batches_beside_bare:.2}"
             )
         });
         format!(
@@ -229,6 +237,7 @@ fn table(measured: &[(Case, Vec<Figures>)]) -> String {
         "updates a batch",
         "flushes/s",
         "bytes a flush",
+        "batches/s over bare writes",
         "flushes/s over bare writes",
     ]);
     for (case, turns) in measured {
@@ -239,7 +248,7 @@ fn table(measured: &[(Case, Vec<Figures>)]) -> String {
             (!flushes.is_empty()).then(|| median(flushes))
         };
         let whole = |figure| of_flushes(figure).map(grouped).unwrap_or_default();
-        let beside_bare = of_flushes(|flushes| flushes.beside_bare);
+        let ratio = |figure| of_flushes(figure).map(|ratio| format!("{ratio:.2}")).unwrap_or_default();
         table.row([
             case.name(),
             grouped(middle(|figures| figures.updates_per_second)),
@@ -248,7 +257,8 @@ fn table(measured: &[(Case, Vec<Figures>)]) -> String {
             format!("{:.0}", middle(|figures| figures.updates_per_batch)),
             whole(|flushes| flushes.per_second),
             whole(|flushes| flushes.bytes_each),
-            beside_bare.map(|ratio| format!("{ratio:.2}")).unwrap_or_default(),
+            ratio(|flushes| flushes.batches_beside_bare),
+            ratio(|flushes| flushes.beside_bare),
         ]);
     }
     table.into_text()
