@@ -16,17 +16,17 @@ async fn some_batches_settle_at_once_and_the_next_gathers() {
     let (driver, script) = start(options(1000));
     script.says(Says { settling_takes: TAKES, ..Says::default() });
     let (began, mut calls) = (Instant::now(), JoinSet::new());
-    for name in 0..60 {
+    for name in 0..40 {
         let driver = driver.clone();
         calls.spawn(async move { (name, bump(&driver, name).await, began.elapsed()) });
         settle().await;
     }
-    assert_eq!((script.count(Call::Commit), script.count(Call::Settle)), (4, 4));
+    assert_eq!((script.count(Call::Commit), script.count(Call::Settle)), (8, 8));
     for (name, answer, after) in calls.join_all().await {
-        let expected = if name < 4 { TAKES } else { 2 * TAKES };
+        let expected = if name < 8 { TAKES } else { 2 * TAKES };
         assert_eq!((answer, after), (Ok(1), expected), "caller {name}");
     }
-    assert_eq!(script.count(Call::Commit), 5, "all the others were one batch");
+    assert_eq!(script.count(Call::Commit), 9, "all the others were one batch");
 }
 
 #[tokio::test(start_paused = true)]
@@ -34,17 +34,17 @@ async fn batches_grow_while_they_wait_for_the_backend() {
     let (driver, script) = start(options(1000));
     script.says(Says { settling_takes: TAKES, ..Says::default() });
     bump(&driver, "a").await.unwrap();
-    let calls: JoinSet<_> = (0..4 * 32 + 64)
+    let calls: JoinSet<_> = (0..8 * 16 + 32)
         .map(|_| {
             let driver = driver.clone();
             async move { bump(&driver, "a").await }
         })
         .collect();
     settle().await;
-    assert_eq!(script.count(Call::Settle), 1 + 4);
+    assert_eq!(script.count(Call::Settle), 1 + 8);
     assert!(calls.join_all().await.into_iter().all(|answer| answer.is_ok()));
-    assert_eq!(script.count(Call::Settle), 1 + 4 + 1, "the next is twice as large");
-    assert_eq!(driver.stats().batches_by_size, [1, 0, 0, 5, 0, 0]);
+    assert_eq!(script.count(Call::Settle), 1 + 8 + 1, "the next is twice as large");
+    assert_eq!(driver.stats().batches_by_size, [1, 0, 8, 1, 0, 0]);
 }
 
 #[tokio::test(start_paused = true)]
