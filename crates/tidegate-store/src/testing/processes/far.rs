@@ -22,14 +22,12 @@ use crate::{
 };
 
 /// A store at the other end of a socket. Dropping it closes the socket, and so ends what is there.
-#[derive(Debug)]
 pub(super) struct FarStore {
     line: Arc<Line>,
     shared: bool,
 }
 
 /// What callers share with the thread that listens to the other end.
-#[derive(Debug)]
 struct Line {
     socket: UnixStream,
     /// Held while a frame is written.
@@ -155,6 +153,8 @@ impl Line {
                 }
             }
         }
+        // Whoever calls from now on finds it closed, and whoever has called is told.
+        let _ = socket.shutdown(Shutdown::Both);
         self.calls.lock().clear();
     }
 
@@ -167,7 +167,8 @@ impl Line {
     }
 }
 
-/// Runs `job` here. What it writes is judged at the other end, whatever the view here says of it.
+/// Runs `job` here. What it writes is judged at the other end, whatever the view here says of it. Rows that it
+/// writes beside others count as its own there: no case needs more.
 fn decide(job: &mut dyn Job, now_ms: u64, rows: Vec<Option<Entry>>) -> Vec<Write> {
     let mut rows: Vec<Row> = rows.into_iter().map(Row::loaded).collect();
     let places: Vec<u32> = (0..).take(rows.len()).collect();
@@ -190,10 +191,4 @@ fn refused(fault: Invalid, now_ms: u64) -> Option<Write> {
         _ => return None,
     };
     Some((index as u64, Some(Entry { value: vec![0; bytes].into(), expires_at_ms })))
-}
-
-impl std::fmt::Debug for Call {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Call").finish_non_exhaustive()
-    }
 }

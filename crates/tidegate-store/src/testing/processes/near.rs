@@ -69,6 +69,7 @@ impl Near {
             Ask::Forget(scope) => store.forget(scope).await.map(|rows| (rows, Vec::new())),
             Ask::Sweep => store.sweep().await.map(|rows| (rows, Vec::new())),
             Ask::Disturb(disturbance) => Ok((u64::from(self.harness.disturb(disturbance)), Vec::new())),
+            // No call, but a part of one.
             Ask::Decide(_) => Ok((0, Vec::new())),
         }
     }
