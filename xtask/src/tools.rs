@@ -1,6 +1,6 @@
 //! The programs beside Rust that a verb needs, from the distribution's packages.
 
-use std::process::Command;
+use std::{path::PathBuf, process::Command};
 
 use anyhow::{Context, Result, bail};
 
@@ -14,9 +14,6 @@ pub(crate) struct Tool {
     pub(crate) package: &'static str,
     pub(crate) needed_for: &'static str,
 }
-
-/// Where Debian keeps servers that are not for everybody's path.
-const FOLDERS: [&str; 3] = ["/usr/sbin", "/usr/lib/postgresql/15/bin", "/usr/lib/postgresql/17/bin"];
 
 pub(crate) const POSTGRES: Tool = Tool {
     programs: &["postgres"],
@@ -66,7 +63,7 @@ pub(crate) const NPM: Tool =
 /// # Errors
 /// What is missing, what for, and how to get it.
 pub(crate) fn ensure(tools: &[Tool]) -> Result<()> {
-    let missing: Vec<Tool> = tools.iter().copied().filter(|tool| find(*tool).is_none()).collect();
+    let missing: Vec<Tool> = tools.iter().copied().filter(|tool| find(*tool).is_err()).collect();
     if missing.is_empty() {
         return Ok(());
     }
@@ -78,19 +75,18 @@ pub(crate) fn ensure(tools: &[Tool]) -> Result<()> {
         bail!("please install: {} (on Debian: sudo apt-get install {0})", packages.join(" "));
     }
     install(&packages)?;
-    match missing.iter().find(|tool| find(**tool).is_none()) {
+    match missing.iter().find(|tool| find(**tool).is_err()) {
         Some(tool) => bail!("package {} was installed, but brought no {}", tool.package, tool.programs[0]),
         None => Ok(()),
     }
 }
 
-/// Where the tool's program is, if it is there.
-pub(crate) fn find(tool: Tool) -> Option<std::path::PathBuf> {
-    let elsewhere = |program: &str| {
-        let places = FOLDERS.iter().map(|folder| std::path::Path::new(folder).join(program));
-        places.into_iter().find(|place| place.is_file())
-    };
-    tool.programs.iter().find_map(|program| shell::find_program(program).or_else(|| elsewhere(program)))
+/// Where the tool's program is.
+///
+/// # Errors
+/// It is not there.
+pub(crate) fn find(tool: Tool) -> Result<PathBuf> {
+    tidegate_test_servers::program(tool.programs, tool.package)
 }
 
 /// `policy-rc.d` semantics by environment: a package must not start its service, a verb starts its own.

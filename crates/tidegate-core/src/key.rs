@@ -119,6 +119,12 @@ impl Key {
         Group(leading_bytes(&self.0))
     }
 
+    /// The member that the row belongs to, if it was named as one of a member's.
+    #[must_use]
+    pub fn member(&self) -> Member {
+        Member(leading_bytes(&self.0[MEMBER..]))
+    }
+
     fn join(group: [u8; 8], own: [u8; 16]) -> Self {
         let mut bytes = [0; Self::BYTES];
         bytes[..8].copy_from_slice(&group);
@@ -144,7 +150,7 @@ impl KeySecret {
                 _ => self.group(key.group()),
             };
             last = Some((key.group(), group));
-            let member = self.member(key.group(), Member(leading_bytes(&key.0[MEMBER..])));
+            let member = self.member(key.group(), key.member());
             *key = Key::join(group.0, leading_bytes(&self.digest(b"row", &key.0[GROUP_BYTES..])));
             key.0[MEMBER..].copy_from_slice(&member.0);
         }

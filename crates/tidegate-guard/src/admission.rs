@@ -105,7 +105,11 @@ impl AdmissionPlan {
         how: &How,
         view: &mut View<'_>,
     ) -> Result<Admitted, Stopped> {
-        let fence = row(view, self.fence, Fence::decode)?.unwrap_or_default();
+        let fence = row(view, self.fence, Fence::decode)?;
+        if fence.is_none() && !matches!(how.spending, Spending::Alone) {
+            return Err(Stopped::FenceNeeded);
+        }
+        let fence = fence.unwrap_or_default();
         let day = row(view, self.family, FamilyDay::decode)?;
         let identities =
             self.identities.iter().map(|(axis, place)| Ok((*axis, row(view, *place, Quota::decode)?)));

@@ -41,6 +41,8 @@ pub(crate) enum Stopped {
         /// Who they are.
         holders: Vec<u64>,
     },
+    /// Instances watch the fence, and there is no row yet that a store could lock for them.
+    FenceNeeded,
     /// The operation is known with other commands.
     Conflict { step: usize },
     /// A row can't be decoded. Nobody may take it for empty, nor for full.

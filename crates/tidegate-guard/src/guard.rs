@@ -26,7 +26,7 @@ use crate::{
     admission::{How, Spending},
     execute::{self, Executed, Inputs, Stopped},
     families::{Families, FamilyEntry, Identity, identities},
-    operator::Operator,
+    operator::{Operator, lay_fence},
     plan::{self, KnownReceipt, Plan},
     refusals::{Before, Refusals, Remembered},
 };
@@ -182,6 +182,7 @@ impl Guard {
                 Err(Stopped::FamilyNeeded { holders }) => {
                     how.spending = Spending::Leasing { instance: self.instance, holders };
                 }
+                Err(Stopped::FenceNeeded) => lay_fence(&*self.store).await.map_err(unavailable)?,
                 _ => return self.conclude(executed, family, &identities, before),
             }
         }
@@ -243,7 +244,7 @@ impl Guard {
                 Err(Refusal::Unavailable)
             }
             // Tried again before.
-            Err(Stopped::FamilyNeeded { .. }) => Err(Refusal::Unavailable),
+            Err(Stopped::FamilyNeeded { .. } | Stopped::FenceNeeded) => Err(Refusal::Unavailable),
             Err(Stopped::NotAdmitted { refused, now_ms, ends_at_ms }) => {
                 let until_ms = ends_at_ms.saturating_sub(now_ms);
                 let stopped = |reason, retry_after_ms| {
@@ -389,7 +390,7 @@ fn draw_receipt() -> Result<ReceiptId, Refusal> {
 /// How long a refusal is remembered where other instances may reset quotas.
 const SHARED_MEMORY_MS: u64 = 10_000;
 
-/// A lease, the family's row, standing, and the leases of holders that come and go meanwhile.
+/// The fence, a lease, the family's row, standing, and the leases of holders that come and go meanwhile.
 const TRIES_MAX: usize = 12;
 
 /// How long the row of a probe stays.

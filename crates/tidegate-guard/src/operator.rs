@@ -14,7 +14,7 @@ use tidegate_protocol::{
     name::Family,
     request::BadRequest,
 };
-use tidegate_store::{Key, Keys, LimitStoreExt, View};
+use tidegate_store::{Key, Keys, LimitStore, LimitStoreExt, StoreError, View};
 
 use self::audit::{Note, Ring};
 use crate::{
@@ -34,6 +34,16 @@ static FENCE: LazyLock<Key> = LazyLock::new(|| Key::of(&[b"fence"]));
 
 pub(crate) fn fence_key() -> Key {
     *FENCE
+}
+
+/// Writes down that the fence is not up, unless something is written there.
+pub(crate) async fn lay_fence(store: &dyn LimitStore) -> Result<(), StoreError> {
+    let lay = |view: &mut View<'_>| {
+        if view.get(0).is_none() {
+            view.put_lasting(0, encoded(|value| Fence::default().encode(value)));
+        }
+    };
+    store.update(vec![fence_key()], lay).await
 }
 
 impl<'a> Operator<'a> {

@@ -50,17 +50,23 @@ impl Default for SystemClock {
     }
 }
 
-impl Clock for SystemClock {
-    fn now_ms(&self) -> u64 {
+impl SystemClock {
+    /// Reads the clock, which shows at least `floor_ms` from now on.
+    fn read(&self, floor_ms: u64) -> u64 {
         let elapsed_ms = u64::try_from(self.origin.elapsed().as_millis()).unwrap_or(u64::MAX);
         let mut state = self.state.lock();
-        *state = next_reading(*state, elapsed_ms, wall_ms());
+        *state = next_reading(*state, elapsed_ms, wall_ms(), floor_ms);
         state.now_ms
+    }
+}
+
+impl Clock for SystemClock {
+    fn now_ms(&self) -> u64 {
+        self.read(0)
     }
 
     fn advance_to(&self, floor_ms: u64) {
-        let mut state = self.state.lock();
-        state.now_ms = state.now_ms.max(floor_ms);
+        self.read(floor_ms);
     }
 }
 
@@ -95,10 +101,11 @@ pub fn wall_ms() -> u64 {
     u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn next_reading(last: Reading, elapsed_ms: u64, wall_ms: u64) -> Reading {
+/// The floor comes last: whoever moves the clock on to it has not waited since the last reading to go on from there.
+fn next_reading(last: Reading, elapsed_ms: u64, wall_ms: u64, floor_ms: u64) -> Reading {
     let elapsed_ms = elapsed_ms.max(last.elapsed_ms);
     let at_normal_rate = last.now_ms.saturating_add(elapsed_ms - last.elapsed_ms);
-    Reading { now_ms: at_normal_rate.max(wall_ms), elapsed_ms }
+    Reading { now_ms: at_normal_rate.max(wall_ms).max(floor_ms), elapsed_ms }
 }
 
 #[cfg(test)]
@@ -109,14 +116,16 @@ mod tests {
     fn steps_of_the_wall_clock() {
         let start = Reading { now_ms: 1000, elapsed_ms: 0 };
         let table = [
-            ("nothing happened", 0, 1000, 1000),
-            ("both went on", 10, 1010, 1010),
-            ("a step back: on at the normal rate", 10, 400, 1010),
-            ("a step forward is followed", 10, 5000, 5000),
-            ("suspended: the wall knows better", 0, 9000, 9000),
+            ("nothing happened", 0, 1000, 0, 1000),
+            ("both went on", 10, 1010, 0, 1010),
+            ("a step back: on at the normal rate", 10, 400, 0, 1010),
+            ("a step forward is followed", 10, 5000, 0, 5000),
+            ("suspended: the wall knows better", 0, 9000, 0, 9000),
+            ("others have seen a later instant", 10, 1010, 1015, 1015),
+            ("not read for long while others did: no later than they", 400, 1400, 1400, 1400),
         ];
-        for (what, elapsed_ms, wall_ms, expected_ms) in table {
-            assert_eq!(next_reading(start, elapsed_ms, wall_ms).now_ms, expected_ms, "{what}");
+        for (what, elapsed_ms, wall_ms, floor_ms, expected_ms) in table {
+            assert_eq!(next_reading(start, elapsed_ms, wall_ms, floor_ms).now_ms, expected_ms, "{what}");
         }
     }
 }

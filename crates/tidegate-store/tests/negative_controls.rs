@@ -8,10 +8,10 @@ use tidegate_store::{
     clock::{Clock, ManualClock},
     testing::{self, Fault, Handles, NaiveStore, Outcome},
 };
-use tokio::time::Instant;
+use tokio::{task::JoinSet, time::Instant};
 
 /// Every case of the contract, with a store that it must catch.
-const CONTROLS: [(&str, Fault); 33] = [
+const CONTROLS: [(&str, Fault); 34] = [
     ("zero and an empty value are not absence", Fault::EmptyIsAbsent),
     ("a deleted row is absent", Fault::DeletesNothing),
     ("rows are read in the order of their keys", Fault::ReadsSorted),
@@ -34,6 +34,7 @@ const CONTROLS: [(&str, Fault); 33] = [
     ("updates at once never see the same count", Fault::SplitsUpdates),
     ("rows of one update change together", Fault::TearsWrites),
     ("conflicting key orders lose no update", Fault::LocksFirstKey),
+    ("a claim has one holder at a time", Fault::LocksExistingRows),
     ("many callers are all served", Fault::BusyEarly),
     ("a full store keeps what lives", Fault::EvictsLive),
     ("a full store goes on counting", Fault::CountsAdditions),
@@ -67,6 +68,18 @@ async fn each_case_catches_the_store_that_breaks_it() {
         println!("{fault:?} - {violation}");
         assert_eq!(case.run(naive(case.max_entries, Fault::None)).await, Ok(Outcome::Kept), "{case:?}");
     }
+}
+
+/// Nor does a case see less if the store is in another process: what is asked and answered goes the same way here.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn each_case_catches_it_in_another_process() {
+    // Whoever waits for a store that does not answer waits for long, in real time.
+    let controls = testing::contract_cases().into_iter().zip(CONTROLS.map(|(_, fault)| fault));
+    let caught = controls.filter(|(_, fault)| *fault != Fault::NoDeadline).map(|(case, fault)| async move {
+        let handles = naive(case.max_entries, fault).forwarded().await.unwrap();
+        assert!(case.run(handles).await.is_err(), "{case:?} did not see {fault:?}");
+    });
+    caught.collect::<JoinSet<()>>().join_all().await;
 }
 
 /// A store in memory, whose rows outlive its driver.

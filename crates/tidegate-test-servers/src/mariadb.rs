@@ -27,8 +27,6 @@ pub struct MariaDb {
 const USER: &str = "tidegate";
 const PASSWORD: &str = "quite-open";
 const PACKAGE: &str = "mariadb-server";
-/// Where Debian keeps servers, which is not in every user's `PATH`.
-const FOLDERS: &[&str] = &["/usr/sbin", "/usr/local/sbin"];
 
 impl MariaDb {
     /// Starts a server over an empty data folder.
@@ -129,7 +127,7 @@ impl MariaDb {
 }
 
 fn make_data_folder(folder: &Path) -> Result<()> {
-    let mut install = Command::new(program(&["mariadb-install-db"], FOLDERS, PACKAGE)?);
+    let mut install = Command::new(program(&["mariadb-install-db"], PACKAGE)?);
     install.args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"]);
     install.args(as_user()).arg(argument("datadir", &folder.join("data")));
     // Its temporary tables would be in the way of another server's that is made at the same time.
@@ -142,7 +140,7 @@ fn make_data_folder(folder: &Path) -> Result<()> {
 }
 
 fn start_server(folder: &Path, port: u16, arguments: &[String]) -> Result<Process> {
-    let mut server = Command::new(program(&["mariadbd"], FOLDERS, PACKAGE)?);
+    let mut server = Command::new(program(&["mariadbd"], PACKAGE)?);
     server.arg("--no-defaults").args(as_user());
     for (name, file) in [("datadir", "data"), ("socket", SOCKET), ("pid-file", "pid"), ("tmpdir", "")] {
         server.arg(argument(name, &folder.join(file)));
@@ -153,7 +151,7 @@ fn start_server(folder: &Path, port: u16, arguments: &[String]) -> Result<Proces
 }
 
 fn sql(folder: &Path, statements: &str) -> Result<String> {
-    let mut client = Command::new(program(&["mariadb"], FOLDERS, "mariadb-client")?);
+    let mut client = Command::new(program(&["mariadb"], "mariadb-client")?);
     client.args(["--no-defaults", "--batch", "--skip-column-names", "--user=root"]);
     client.arg(argument("socket", &folder.join(SOCKET))).args(["--execute", statements]);
     let answer = client.output().context("starting the client of MariaDB")?;

@@ -32,14 +32,6 @@ pub struct PostgresSetup<'a> {
     pub tls: Option<(&'a str, &'a str)>,
 }
 
-/// Debian's packages keep the programs of each version apart, and out of `PATH`.
-const FOLDERS: [&str; 5] = [
-    "/usr/lib/postgresql/15/bin",
-    "/usr/lib/postgresql/16/bin",
-    "/usr/lib/postgresql/17/bin",
-    "/usr/lib/postgresql/18/bin",
-    "/usr/lib/postgresql/14/bin",
-];
 const SUPERUSER: &str = "postgres";
 /// A URL must write these characters in another way, which a client has to undo.
 const PASSWORD: &str = "sesame+/ %";
@@ -254,7 +246,7 @@ fn as_server(name: &str) -> Result<Command> {
 }
 
 fn find(name: &str) -> Result<PathBuf> {
-    program(&[name], &FOLDERS, "postgresql")
+    program(&[name], "postgresql")
 }
 
 fn run(command: &mut Command) -> Result<()> {

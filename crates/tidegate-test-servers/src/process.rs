@@ -112,15 +112,30 @@ pub fn free_port() -> Result<u16> {
     Ok(listener.local_addr().context("looking for a free port")?.port())
 }
 
-/// Where a program is: the first of `names` in `PATH` or in `folders`.
+/// Where a program is: the first of `names` in `PATH`, or where Debian keeps servers that are not for everybody's path.
 ///
 /// # Errors
 /// It is nowhere; says which package has it.
-pub fn program(names: &[&str], folders: &[&str], package: &str) -> Result<PathBuf> {
+pub fn program(names: &[&str], package: &str) -> Result<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let places: Vec<PathBuf> =
-        std::env::split_paths(&path).chain(folders.iter().map(PathBuf::from)).collect();
+    let places: Vec<PathBuf> = std::env::split_paths(&path)
+        .chain(["/usr/sbin", "/usr/local/sbin"].map(PathBuf::from))
+        .chain(postgres_folders())
+        .collect();
     let found = names.iter().flat_map(|name| places.iter().map(move |place| place.join(name)));
     let mut found = found.filter(|program| program.is_file());
     found.next().with_context(|| format!("no {} here; install the package {package}", names.join(" or ")))
+}
+
+/// Where Debian keeps the programs of each version of PostgreSQL apart, the newest first.
+fn postgres_folders() -> Vec<PathBuf> {
+    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let mut folders: Vec<(u32, PathBuf)> = versions
+        .filter_map(|version| {
+            let number = version.file_name().to_str()?.parse().ok()?;
+            Some((number, version.path().join("bin")))
+        })
+        .collect();
+    folders.sort_unstable_by_key(|(version, _)| std::cmp::Reverse(*version));
+    folders.into_iter().map(|(_, folder)| folder).collect()
 }

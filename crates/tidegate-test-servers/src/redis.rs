@@ -205,7 +205,7 @@ impl RedisCluster {
 }
 
 fn run_server(folder: &Path, port: u16, arguments: &[String]) -> Result<Process> {
-    let server = program(&["redis-server", "valkey-server"], &[], "redis-server")?;
+    let server = program(&["redis-server", "valkey-server"], "redis-server")?;
     let mut command = Command::new(server);
     command.arg("--dir").arg(folder).arg("--port").arg(port.to_string());
     command.args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "yes", "--appendfsync", "always"]);
@@ -214,7 +214,7 @@ fn run_server(folder: &Path, port: u16, arguments: &[String]) -> Result<Process>
 }
 
 fn run_sentinel(folder: &Path, port: u16, master: u16) -> Result<Process> {
-    let server: PathBuf = program(&["redis-server", "valkey-server"], &[], "redis-server")?;
+    let server: PathBuf = program(&["redis-server", "valkey-server"], "redis-server")?;
     let name = RedisSentinels::MASTER;
     let configuration = folder.join(format!("{port}.conf"));
     let text = format!(

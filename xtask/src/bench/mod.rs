@@ -15,7 +15,14 @@ mod report;
 mod servers;
 mod stores;
 
-use anyhow::Result;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result};
+
+use crate::shell;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -48,4 +55,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         What::Client(settings) => client::run(settings),
         What::Stores(settings) => stores::run(settings),
     }
+}
+
+/// Where a benchmark keeps its files: on the disk that is to be measured.
+fn folder(chosen: Option<&Path>) -> Result<PathBuf> {
+    let folder = chosen.map_or_else(|| shell::target_directory().join("bench"), Path::to_path_buf);
+    fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
+    Ok(folder)
 }

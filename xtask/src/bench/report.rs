@@ -4,6 +4,8 @@ use std::{fmt::Write, fs, path::Path};
 
 use anyhow::{Context, Result};
 
+use crate::shell;
+
 /// A Markdown table.
 #[derive(Debug)]
 pub(crate) struct Table {
@@ -87,8 +89,18 @@ pub(crate) fn mebibytes(bytes: f64) -> String {
     format!("{} MiB", grouped(bytes / f64::from(1 << 20)))
 }
 
+/// Puts what a whole run measured into its section of the documentation. Half a table would look like all of it, and
+/// the figures of a short run mean little.
+pub(crate) fn publish(section: &str, text: &str, is_whole: bool) -> Result<()> {
+    if !is_whole {
+        println!("Not published: this was not a whole run.");
+        return Ok(());
+    }
+    fill(&shell::root().join("docs/benchmarks.md"), section, text)
+}
+
 /// Puts `text` between the marks of `section` in `document`, and leaves the rest as it is.
-pub(crate) fn publish(document: &Path, section: &str, text: &str) -> Result<()> {
+fn fill(document: &Path, section: &str, text: &str) -> Result<()> {
     let before = match fs::read_to_string(document) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => EMPTY_DOCUMENT.to_owned(),
         read => read.with_context(|| format!("reading {}", document.display()))?,

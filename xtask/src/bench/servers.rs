@@ -77,7 +77,7 @@ const DAILY_BUDGET: &str = "1000000000000";
 const START_PATIENCE: Duration = Duration::from_secs(120);
 
 /// Builds the server as it is shipped, and says where it is.
-pub(crate) fn build_tidegate() -> Result<PathBuf> {
+fn build_tidegate() -> Result<PathBuf> {
     shell::run(shell::cargo().args([
         "build",
         "--release",
@@ -88,6 +88,13 @@ pub(crate) fn build_tidegate() -> Result<PathBuf> {
         "tidegate",
     ]))?;
     Ok(shell::target_directory().join("release/tidegate"))
+}
+
+/// The server as it is shipped: the program `named`, from wherever this was started, or built if none is.
+pub(crate) fn tidegate_program(named: Option<&Path>) -> Result<PathBuf> {
+    named.map_or_else(build_tidegate, |program| {
+        std::path::absolute(program).context("finding the server's program")
+    })
 }
 
 impl Server {

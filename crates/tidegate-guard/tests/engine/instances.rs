@@ -17,7 +17,7 @@ use tidegate_store::{
 use tokio::task::JoinSet;
 
 use crate::{
-    harness::{START_MS, digest, family, increment, op, request},
+    harness::{START_MS, digest, family, get, increment, op, request},
     rig::{Rig, Rigged},
 };
 
@@ -121,6 +121,19 @@ async fn most_requests_write_no_row_that_all_instances_write() {
     let loads = site.stores[0].backend().loads();
     assert_eq!(site.spread(4_000).await, 4_000);
     assert!(site.stores[0].backend().loads() - loads < 100);
+}
+
+/// A store that can't lock what is absent lets the batches that found it so take turns.
+#[tokio::test]
+async fn requests_rely_on_no_absent_row_that_all_instances_watch() {
+    let mut site = Site::new(4, unshared(1_000_000));
+    site.spread(400).await;
+    let before = site.stores[0].backend().absences();
+    assert_eq!(site.spread(4_000).await, 4_000);
+    assert_eq!(site.stores[0].backend().absences(), before);
+    let absent = site.fresh().step(digest("alice"), [get("absent")]);
+    site.guards[0].run(absent).await.unwrap();
+    assert_eq!(site.stores[0].backend().absences(), before + 1);
 }
 
 #[tokio::test]

@@ -17,6 +17,7 @@ pub(crate) struct Rigged {
     rig: Mutex<Rig>,
     writes: AtomicU64,
     loads: AtomicU64,
+    absences: AtomicU64,
     /// The rows of families, which every admitted request writes.
     families: Mutex<BTreeSet<Key>>,
 }
@@ -74,6 +75,7 @@ impl Rigged {
             rig: Mutex::new(rig),
             writes: AtomicU64::new(0),
             loads: AtomicU64::new(0),
+            absences: AtomicU64::new(0),
             families: Mutex::default(),
         }
     }
@@ -90,6 +92,11 @@ impl Rigged {
     /// How many batches were loaded.
     pub(crate) fn loads(&self) -> u64 {
         self.loads.load(Ordering::SeqCst)
+    }
+
+    /// How many batches found a row absent and left it so, which a store can't lock to keep it so.
+    pub(crate) fn absences(&self) -> u64 {
+        self.absences.load(Ordering::SeqCst)
     }
 
     /// How many families have a row.
@@ -122,14 +129,15 @@ impl Rig {
 }
 
 impl Backend for Rigged {
-    type Batch = ();
+    /// The keys that had no row.
+    type Batch = Vec<Key>;
     type Settled = <MemoryBackend as Backend>::Settled;
 
     fn shared(&self) -> bool {
         self.shared
     }
 
-    async fn load(&self, keys: &[Key]) -> Result<Loaded<()>, BackendError> {
+    async fn load(&self, keys: &[Key]) -> Result<Loaded<Vec<Key>>, BackendError> {
         self.loads.fetch_add(1, Ordering::SeqCst);
         let rig = *self.rig.lock();
         if rig == Rig::Fails {
@@ -145,17 +153,25 @@ impl Backend for Rigged {
                 rig.damage(&mut entry.value);
             }
         }
-        Ok(loaded)
+        let Loaded { now_ms, rows, rows_held, batch: () } = loaded;
+        let absent = keys.iter().zip(&rows).filter(|(_, row)| row.is_none()).map(|(key, _)| *key);
+        Ok(Loaded { now_ms, rows_held, batch: absent.collect(), rows })
     }
 
-    async fn commit(&self, batch: (), mut changes: Vec<Change>) -> Result<Self::Settled, BackendError> {
+    async fn commit(
+        &self,
+        absent: Vec<Key>,
+        mut changes: Vec<Change>,
+    ) -> Result<Self::Settled, BackendError> {
         let rig = *self.rig.lock();
+        let relied_on = |key: &Key| changes.iter().all(|change| change.key != *key);
+        self.absences.fetch_add(u64::from(absent.iter().any(relied_on)), Ordering::SeqCst);
         changes.retain(|change| rig.keeps(change));
         let is_family = |change: &&Change| matches!(&change.state, NewState::Put(entry) if Kind::FamilyDay.is_of(&entry.value));
         let families: Vec<Key> = changes.iter().filter(is_family).map(|change| change.key).collect();
         self.writes.fetch_add((changes.len() - families.len()) as u64, Ordering::SeqCst);
         self.families.lock().extend(families);
-        self.inner.commit(batch, changes).await
+        self.inner.commit((), changes).await
     }
 
     async fn keys_in(&self, scope: Scope, keys_max: usize) -> Result<Vec<Key>, BackendError> {

@@ -1,18 +1,20 @@
 //! The store contract's own tests, on one server and on a cluster.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use tidegate_store::{
     BoxFuture, Driver, DriverOptions, LimitStore,
     testing::{
-        self, Disturbance, FaultyBackend, Handles, Harness, Reopened, Switch, check_processes,
-        place_of_child, take_part,
+        self, Disturbance, FaultyBackend, Handles, Harness, Reopened, Switch, Unlocked, place_of_child,
+        take_part,
     },
 };
 use tidegate_test_servers::{RedisCluster, RedisServer};
 
-use super::{open, options, shared, store};
+use super::{open, options};
 use crate::Options;
+
+const UNCHECKED: &str = "unchecked";
 
 /// Two instances on one store, which can be opened again.
 struct Instances {
@@ -70,14 +72,41 @@ async fn a_cluster_keeps_the_contract() {
     check(&cluster.url()).await;
 }
 
+/// Two processes on one store, as far as `checks` are there to keep them apart.
+async fn two_processes(checks: &str, url: &str, max_entries: u64) -> Handles {
+    let place = format!("{checks} {} {url}", options(url).prefix);
+    let deadline = Duration::from_secs(1);
+    let driver = DriverOptions { deadline, ..DriverOptions::new("redis", max_entries) };
+    Handles::two_processes("tests::contract::one_of_two_processes", &place, &driver).await.unwrap()
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_processes_keep_the_contract() {
     let server = RedisServer::start(&[]).unwrap();
-    check_processes("tests::contract::one_of_two_processes", &server.url()).unwrap();
+    let report =
+        testing::check_all(async |max_entries| two_processes("checked", &server.url(), max_entries).await);
+    let report = report.await.unwrap_or_else(|violations| panic!("{violations}"));
+    assert_eq!(report.not_shown, []);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_processes_that_check_nothing_break_it() {
+    let server = RedisServer::start(&[]).unwrap();
+    let name = "first attempts at once are counted";
+    let case = testing::contract_cases().into_iter().find(|case| case.name == name).unwrap();
+    let violation = case.run(two_processes(UNCHECKED, &server.url(), case.max_entries).await).await;
+    println!("{}", violation.unwrap_err());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_of_two_processes() {
-    let Some(url) = place_of_child() else { return };
-    take_part(shared(store(&Options::at(url.parse().unwrap())).await)).await.unwrap();
+    let Some((place, driver)) = place_of_child("redis") else { return };
+    let [checks, prefix, url] = place.split(' ').collect::<Vec<_>>().try_into().unwrap();
+    let (prefix, deadline) = (prefix.to_owned(), driver.deadline);
+    let backend = open(&Options { prefix, deadline, ..Options::at(url.parse().unwrap()) }).await;
+    let instance = match checks {
+        UNCHECKED => Handles::in_process(Unlocked(backend), &driver, None),
+        _ => Handles::in_process(backend, &driver, None),
+    };
+    take_part(instance).await.unwrap();
 }

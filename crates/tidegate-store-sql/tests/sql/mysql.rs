@@ -8,7 +8,7 @@ use std::{
 use parking_lot::Mutex;
 use tidegate_store::{
     Backend, Change, DriverOptions, Key, NewState,
-    testing::{check_all, check_processes, place_of_child, take_part},
+    testing::{Handles, Unlocked, check_all, place_of_child, take_part},
 };
 use tidegate_store_sql::{MySqlBackend, MySqlOptions, OpenError};
 use tidegate_test_servers::MariaDb;
@@ -19,8 +19,7 @@ use crate::{
     shared, watching,
 };
 
-/// Before the place of a store that does without locks.
-const UNLOCKED: &str = "unlocked, ";
+const UNLOCKED: &str = "unlocked";
 const DEADLINE: Duration = Duration::from_secs(2);
 
 /// The server of all tests that do it no harm; it ends with the last of them.
@@ -73,40 +72,55 @@ async fn open(options: MySqlOptions) -> MySqlBackend {
     MySqlBackend::connect(&options).await.expect("it can be opened")
 }
 
+/// Deadlines that the contract's cases can wait for.
+fn brisk(max_entries: u64) -> DriverOptions {
+    DriverOptions { deadline: Duration::from_secs(1), ..DriverOptions::new("mysql", max_entries) }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_contract_of_a_limit_store_is_kept() {
     let report = check_all(async |max_entries| {
         let database = Database::migrated().await;
-        let deadline = Duration::from_secs(1);
-        let options = DriverOptions { deadline, ..DriverOptions::new("mysql", max_entries) };
-        two_instances(database.opener(), options, None).await
+        two_instances(database.opener(), brisk(max_entries), None).await
     });
     let _kept = server();
     let report = report.await.unwrap_or_else(|violations| panic!("{violations}"));
     assert_eq!(report.not_shown, []);
 }
 
+/// Two processes on one store, as far as `locks` are there to keep them apart.
+async fn two_processes(locks: &str, max_entries: u64) -> Handles {
+    let url = server().fresh_database().expect("a database can be made");
+    MySqlBackend::migrate(&MySqlOptions::at(url.as_str())).await.expect("the tables can be made");
+    let place = format!("{locks} {url}");
+    let started = Handles::two_processes("mysql::one_of_two_processes", &place, &brisk(max_entries)).await;
+    started.expect("processes can be started")
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_processes_keep_the_contract() {
-    let server = server();
-    let url = server.fresh_database().expect("a database can be made");
-    MySqlBackend::migrate(&MySqlOptions::at(url.clone())).await.expect("the tables can be made");
-    check_processes("mysql::one_of_two_processes", &url).unwrap_or_else(|broken| panic!("{broken}"));
-    let broken = check_processes("mysql::one_of_two_processes", &format!("{UNLOCKED}{url}"));
-    assert!(broken.is_err(), "nothing was broken without locks");
+    let _kept = server();
+    let report = check_all(async |max_entries| two_processes("locked", max_entries).await).await;
+    let report = report.unwrap_or_else(|violations| panic!("{violations}"));
+    assert_eq!(report.not_shown, []);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_processes_without_locks_break_it() {
+    let _kept = server();
+    shared::breaks_it(async |max_entries| two_processes(UNLOCKED, max_entries).await).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_of_two_processes() {
-    let Some(place) = place_of_child() else { return };
-    let url = place.trim_start_matches(UNLOCKED);
-    let backend = open(MySqlOptions { deadline: DEADLINE, ..MySqlOptions::at(url) }).await;
-    let taken = if url == place {
-        take_part(Arc::new(drive(backend, DEADLINE))).await
-    } else {
-        take_part(Arc::new(drive(shared::Unlocked(backend), DEADLINE))).await
+    let Some((place, driver)) = place_of_child("mysql") else { return };
+    let (locks, url) = place.split_once(' ').expect("it was made of both");
+    let backend = open(MySqlOptions { deadline: driver.deadline, ..MySqlOptions::at(url) }).await;
+    let instance = match locks {
+        UNLOCKED => Handles::in_process(Unlocked(backend), &driver, None),
+        _ => Handles::in_process(backend, &driver, None),
     };
-    taken.expect("the store answers");
+    take_part(instance).await.expect("it was started with a socket");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,15 +1,12 @@
 //! What holds for every store that instances share, with a control that shows that the tests can fail.
 
-use std::{
-    future::{Ready, ready},
-    sync::Arc,
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use tidegate_core::secret::Secret;
 use tidegate_store::{
-    Backend, BackendError, Change, Driver, DriverOptions, Group, Key, LASTING_MS, LimitStore, LimitStoreExt,
-    Loaded, Member, Scope, StoreError, Swept, Unavailable,
+    Backend, Driver, DriverOptions, Group, Key, LASTING_MS, LimitStore, LimitStoreExt, Member, Scope,
+    StoreError, Unavailable,
+    testing::{Handles, Unlocked, contract_cases},
 };
 
 use crate::harness::{LONG_MS, Opener, bump, commit, count, counter, drive, key, put};
@@ -35,42 +32,6 @@ pub(crate) async fn hot_key<B: Backend>(first: B, second: B, callers: u64, turns
     let batches: u64 = instances.iter().map(|store| store.stats().batches).sum();
     println!("{} increments in {batches} batches, {conflicts} of them in conflict", callers * turns);
     callers * turns - counter(&*instances[0], key(0)).await
-}
-
-/// Gives back the locks as soon as it has read, and writes what was decided on that.
-pub(crate) struct Unlocked<B>(pub(crate) B);
-
-impl<B: Backend> Backend for Unlocked<B> {
-    type Batch = Vec<Key>;
-    type Settled = Ready<Result<(), BackendError>>;
-
-    fn shared(&self) -> bool {
-        true
-    }
-
-    async fn load(&self, keys: &[Key]) -> Result<Loaded<Vec<Key>>, BackendError> {
-        let Loaded { now_ms, rows, rows_held, batch } = self.0.load(keys).await?;
-        commit(&self.0, batch, Vec::new()).await?;
-        Ok(Loaded { now_ms, rows, rows_held, batch: keys.to_vec() })
-    }
-
-    async fn commit(&self, keys: Vec<Key>, changes: Vec<Change>) -> Result<Self::Settled, BackendError> {
-        let loaded = self.0.load(&keys).await?;
-        commit(&self.0, loaded.batch, changes).await?;
-        Ok(ready(Ok(())))
-    }
-
-    async fn keys_in(&self, scope: Scope, keys_max: usize) -> Result<Vec<Key>, BackendError> {
-        self.0.keys_in(scope, keys_max).await
-    }
-
-    async fn sweep(&self, rows_max: usize) -> Result<Swept, BackendError> {
-        self.0.sweep(rows_max).await
-    }
-
-    async fn count(&self) -> Result<u64, BackendError> {
-        self.0.count().await
-    }
 }
 
 /// Moves units between few accounts at random, over two instances, while others look at all of them. An account
@@ -154,6 +115,14 @@ pub(crate) async fn transfers_keep_every_unit<B: Backend>(pair: impl AsyncFn() -
 pub(crate) async fn hot_key_without_locks<B: Backend>(first: B, second: B) {
     let lost = hot_key(Unlocked(first), Unlocked(second), 64, 20).await;
     assert!(lost > 0, "no increment was lost, although nothing was locked");
+}
+
+/// Two processes that keep out of each other's way in nothing break the contract.
+pub(crate) async fn breaks_it(two_processes: impl AsyncFn(u64) -> Handles) {
+    let name = "first attempts at once are counted";
+    let case = contract_cases().into_iter().find(|case| case.name == name).expect("there is such a case");
+    let violation = case.run(two_processes(case.max_entries).await).await;
+    println!("{}", violation.expect_err("nothing was broken without locks"));
 }
 
 /// An instance on a new secret and one on the old, at the same time.

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use tidegate_store::{
     Backend, DriverOptions, LimitStore, StoreError,
     clock::ManualClock,
-    testing::{check_all, check_processes, place_of_child, take_part},
+    testing::{Handles, Unlocked, check_all, place_of_child, take_part},
 };
 use tidegate_store_sql::{Durability, OpenError, SqliteBackend, SqliteOptions};
 
@@ -26,6 +26,7 @@ use crate::{
 };
 
 const DEADLINE: Duration = Duration::from_secs(2);
+const UNLOCKED: &str = "unlocked";
 const START_MS: u64 = 1_800_000_000_000;
 
 struct File(TempDir);
@@ -88,20 +89,43 @@ async fn the_contract_of_a_limit_store_is_kept() {
     }
 }
 
+/// Two processes on one file, as far as `locks` are there to keep them apart.
+async fn two_processes(locks: &str, file: &File, max_entries: u64) -> Handles {
+    let place = format!("{locks} {}", file.path().display());
+    let options = DriverOptions { deadline: DEADLINE, ..DriverOptions::new("sqlite", max_entries) };
+    let started = Handles::two_processes("sqlite::one_of_two_processes", &place, &options).await;
+    started.expect("processes can be started")
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_processes_keep_the_contract() {
+    let files = Mutex::new(Vec::new());
+    let report = check_all(async |max_entries| {
+        let file = File::migrated().await;
+        let handles = two_processes("locked", &file, max_entries).await;
+        files.lock().push(file);
+        handles
+    });
+    let report = report.await.unwrap_or_else(|violations| panic!("{violations}"));
+    assert_eq!(report.not_shown, []);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_processes_without_locks_break_it() {
     let file = File::migrated().await;
-    let place = file.path().display().to_string();
-    check_processes("sqlite::one_of_two_processes", &place).unwrap_or_else(|broken| panic!("{broken}"));
+    shared::breaks_it(async |max_entries| two_processes(UNLOCKED, &file, max_entries).await).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_of_two_processes() {
-    let Some(path) = place_of_child() else { return };
-    // Two processes on one file wait for each other's turns longer than a server's callers do.
-    let deadline = Duration::from_secs(30);
-    let backend = open(SqliteOptions { deadline, ..SqliteOptions::at(path) }).await;
-    take_part(Arc::new(drive(backend, deadline))).await.expect("the store answers");
+    let Some((place, driver)) = place_of_child("sqlite") else { return };
+    let (locks, path) = place.split_once(' ').expect("it was made of both");
+    let backend = open(SqliteOptions { deadline: driver.deadline, ..SqliteOptions::at(path) }).await;
+    let instance = match locks {
+        UNLOCKED => Handles::in_process(Unlocked(backend), &driver, None),
+        _ => Handles::in_process(backend, &driver, None),
+    };
+    take_part(instance).await.expect("it was started with a socket");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

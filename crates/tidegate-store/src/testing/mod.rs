@@ -18,13 +18,15 @@
 //! ```
 //!
 //! A backend in this process starts from [`Handles::in_process`] or [`Handles::reopenable`], one that
-//! instances share from [`Handles::two_instances`], and a store without a driver implements [`Harness`].
+//! instances share from [`Handles::two_instances`] and [`Handles::two_processes`], and a store without a driver
+//! implements [`Harness`].
 
 mod cases;
 mod faulty;
 mod harness;
 mod naive;
 mod processes;
+mod unlocked;
 
 use std::{fmt, time::Duration};
 
@@ -34,7 +36,8 @@ pub use cases::contract_cases;
 pub use faulty::{Disturbance, FaultyBackend, Switch};
 pub use harness::{Handles, Harness, Reopened};
 pub use naive::{Fault, NaiveStore};
-pub use processes::{check_processes, place_of_child, take_part};
+pub use processes::{place_of_child, take_part};
+pub use unlocked::Unlocked;
 
 use crate::{StoreError, contract::BoxFuture};
 

@@ -48,11 +48,7 @@ pub(crate) fn run(settings: &Settings) -> Result<()> {
         floods_text(&settings, &floods)
     );
     println!("\n{text}");
-    if settings.quick {
-        println!("Not published: this was a short run.");
-        return Ok(());
-    }
-    report::publish(&shell::root().join("docs/benchmarks.md"), "admission", &text)
+    report::publish("admission", &text, !settings.quick)
 }
 
 fn costs_text(settings: &Settings, costs: &[costs::Case]) -> String {

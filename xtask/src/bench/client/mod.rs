@@ -13,7 +13,7 @@ use super::{
     report::{self, Table, median},
     servers::{self, Server, System},
 };
-use crate::{clock, shell};
+use crate::clock;
 
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Settings {
@@ -44,12 +44,8 @@ const DENIAL_US_AIM: f64 = 1.0;
 
 pub(crate) fn run(settings: &Settings) -> Result<()> {
     let settings = settings.clone().shortened();
-    let program = match &settings.server {
-        Some(program) => program.clone(),
-        None => servers::build_tidegate()?,
-    };
-    let folder = shell::target_directory().join("bench");
-    std::fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
+    let program = servers::tidegate_program(settings.server.as_deref())?;
+    let folder = super::folder(None)?;
     let server = Server::start(System::TidegateProcess, &program, &folder)?;
     // One thread, so that nothing is counted but the calls.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -67,11 +63,7 @@ pub(crate) fn run(settings: &Settings) -> Result<()> {
         table(&measured)
     );
     println!("\n{text}");
-    if settings.quick {
-        println!("Not published: this was a short run.");
-        return Ok(());
-    }
-    report::publish(&shell::root().join("docs/benchmarks.md"), "client", &text)
+    report::publish("client", &text, !settings.quick)
 }
 
 async fn measure(settings: &Settings, server: &Server) -> Result<Measured> {

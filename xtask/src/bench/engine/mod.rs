@@ -4,7 +4,7 @@
 mod bare;
 mod callers;
 
-use std::{fs, path::PathBuf, sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result};
 use tidegate_store::{Driver, DriverOptions};
@@ -19,7 +19,7 @@ use super::{
     machine, process,
     report::{self, Table, grouped, median},
 };
-use crate::{clock, shell};
+use crate::clock;
 
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Settings {
@@ -75,8 +75,7 @@ const ENTRIES_MAX: u64 = 50_000_000;
 
 pub(crate) fn run(settings: &Settings) -> Result<()> {
     let settings = settings.clone().shortened();
-    let folder = settings.folder.clone().unwrap_or_else(|| shell::target_directory().join("bench"));
-    fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
+    let folder = super::folder(settings.folder.as_deref())?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let measured = runtime.context("starting a runtime")?.block_on(measure(&settings, &folder))?;
     let text = format!(
@@ -92,11 +91,7 @@ pub(crate) fn run(settings: &Settings) -> Result<()> {
         table(&measured)
     );
     println!("\n{text}");
-    if settings.quick {
-        println!("Not published: this was a short run.");
-        return Ok(());
-    }
-    report::publish(&shell::root().join("docs/benchmarks.md"), "engine", &text)
+    report::publish("engine", &text, !settings.quick)
 }
 
 async fn measure(settings: &Settings, folder: &std::path::Path) -> Result<Vec<(Case, Vec<Figures>)>> {

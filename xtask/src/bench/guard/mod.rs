@@ -5,9 +5,9 @@ mod footprint;
 mod rounds;
 mod scenarios;
 
-use std::{fs, path::PathBuf, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use super::{machine, report, servers};
 use crate::{clock, shell, tools};
@@ -63,10 +63,9 @@ struct Bench {
 pub(crate) fn run(settings: &Settings) -> Result<()> {
     let started = clock::now();
     tools::ensure(&[tools::REDIS])?;
-    let folder = settings.folder.clone().unwrap_or_else(|| shell::target_directory().join("bench"));
-    fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
+    let folder = super::folder(settings.folder.as_deref())?;
     let bench =
-        Bench { settings: settings.clone().shortened(), tidegate: servers::build_tidegate()?, folder };
+        Bench { settings: settings.clone().shortened(), tidegate: servers::tidegate_program(None)?, folder };
     let mut text = format!("Measured on {}.\n", machine::describe(&bench.folder));
     for part in [Part::Speed, Part::Footprint, Part::Churn] {
         if bench.settings.has(part) {
@@ -77,7 +76,7 @@ pub(crate) fn run(settings: &Settings) -> Result<()> {
         }
     }
     println!("\nDone in {}.", clock::in_words(started.elapsed()));
-    bench.settings.publish(&text)
+    report::publish("guard", &text, bench.settings.is_whole())
 }
 
 impl Part {
@@ -114,12 +113,7 @@ impl Settings {
         Duration::from_secs(self.round_seconds)
     }
 
-    /// Only a whole run goes into the documentation: half a table would look like all of it.
-    fn publish(&self, text: &str) -> Result<()> {
-        if self.quick || !self.only.is_empty() || self.scenario.is_some() {
-            println!("Not published: this was not a whole run.");
-            return Ok(());
-        }
-        report::publish(&shell::root().join("docs/benchmarks.md"), "guard", text)
+    fn is_whole(&self) -> bool {
+        !self.quick && self.only.is_empty() && self.scenario.is_none()
     }
 }

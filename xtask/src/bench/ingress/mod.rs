@@ -3,7 +3,7 @@
 
 mod proxies;
 
-use std::{fs, path::PathBuf, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
 use anyhow::{Context, Result};
 
@@ -11,8 +11,9 @@ use super::{
     load::{self, Gets, Order, Plan},
     machine,
     report::{self, Table, grouped, median},
+    servers,
 };
-use crate::{shell, tools};
+use crate::tools;
 use proxies::{Mode, Proxy, System};
 
 #[derive(Debug, Clone, clap::Args)]
@@ -55,9 +56,8 @@ pub(crate) fn run(settings: &Settings) -> Result<()> {
     if settings.quick {
         settings = Settings { rounds: 2, round_seconds: 1, clients: 100_000, ..settings };
     }
-    let tidegate = proxies::tidegate(settings.tidegate.as_ref())?;
-    let folder = shell::target_directory().join("bench");
-    fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
+    let tidegate = servers::tidegate_program(settings.tidegate.as_deref())?;
+    let folder = super::folder(None)?;
     proxies::pin_self()?;
     let upstream = proxies::upstream(&folder)?;
     let mut text = format!(
@@ -100,11 +100,7 @@ pub(crate) fn run(settings: &Settings) -> Result<()> {
          itself, was full before.\n\n{table}",
         grouped(settings.clients as f64)
     ));
-    if settings.quick {
-        println!("Not published: this was not a whole run.");
-        return Ok(());
-    }
-    report::publish(&shell::root().join("docs/benchmarks.md"), "ingress", &text)
+    report::publish("ingress", &text, !settings.quick)
 }
 
 fn turns(settings: &Settings, proxies: &[Proxy]) -> Result<String> {

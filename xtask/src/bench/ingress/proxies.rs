@@ -4,7 +4,7 @@ use std::{
     fmt, fs,
     io::{Read, Write},
     net::{SocketAddr, TcpStream},
-    path::{Path, PathBuf},
+    path::Path,
     process::Command,
     time::Duration,
 };
@@ -16,7 +16,7 @@ use crate::{
         process::{self, Process},
         servers,
     },
-    shell, tools,
+    tools,
 };
 
 /// The proxy has this core for itself; upstream and load generator share the other.
@@ -192,11 +192,6 @@ pub(super) fn pin_self() -> Result<()> {
         bail!("taskset: {}", String::from_utf8_lossy(&done.stderr));
     }
     Ok(())
-}
-
-/// The server as it is shipped, built if `program` names none.
-pub(super) fn tidegate(program: Option<&PathBuf>) -> Result<PathBuf> {
-    program.map_or_else(servers::build_tidegate, |program| Ok(shell::root().join(program)))
 }
 
 fn folder(parent: &Path) -> Result<tempfile::TempDir> {

@@ -8,7 +8,7 @@ mod servers;
 mod speed;
 mod turn;
 
-use std::{fs, path::PathBuf, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
 use anyhow::{Context, Result};
 
@@ -63,8 +63,7 @@ pub(crate) fn run(settings: &Settings) -> Result<()> {
     let started = clock::now();
     tools::ensure(&[tools::POSTGRES, tools::MARIADB, tools::REDIS])?;
     let settings = settings.clone().shortened();
-    let folder = settings.folder.clone().unwrap_or_else(|| shell::target_directory().join("bench"));
-    fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
+    let folder = super::folder(settings.folder.as_deref())?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("a runtime")?;
     let described = format!("Measured on {}.\n\n", machine::describe(&folder));
     if settings.only != Some(Part::Hot) {
@@ -103,10 +102,7 @@ impl Settings {
     /// Only whole tables go into the documentation.
     fn publish(&self, section: &str, text: &str) -> Result<()> {
         println!("\n{text}");
-        if self.quick || self.system.is_some() || self.scenario.is_some() {
-            println!("Not published: this was not a whole run.");
-            return Ok(());
-        }
-        report::publish(&shell::root().join("docs/benchmarks.md"), section, text)
+        let is_whole = !self.quick && self.system.is_none() && self.scenario.is_none();
+        report::publish(section, text, is_whole)
     }
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{
-    Handles, Key, LONG_MS, LimitStoreExt, Outcome, ROOMY, Seen, at_once, bump, case, count, counts, holds,
-    key, same,
+    Handles, Key, LONG_MS, LimitStoreExt, Outcome, ROOMY, Seen, Store, at_once, bump, case, count, counts,
+    holds, key, same,
 };
 use crate::{StoreError, View, testing::ContractCase};
 
@@ -14,6 +14,7 @@ pub(super) const CASES: &[ContractCase] = &[
     case("updates at once never see the same count", ROOMY, |store| Box::pin(distinct(store))),
     case("rows of one update change together", ROOMY, |store| Box::pin(together(store))),
     case("conflicting key orders lose no update", ROOMY, |store| Box::pin(orders(store))),
+    case("a claim has one holder at a time", ROOMY, |store| Box::pin(claims(store))),
     case("many callers are all served", ROOMY, |store| Box::pin(many(store))),
 ];
 
@@ -100,11 +101,53 @@ async fn orders(store: Handles) -> Seen {
 }
 
 /// Adds one to each of the first `keys` counters.
-pub(in crate::testing) fn bump_all(view: &mut View<'_>, keys: usize) {
+fn bump_all(view: &mut View<'_>, keys: usize) {
     for index in 0..keys {
         let next = count(view.get(index)) + 1;
         view.put(index, next.to_le_bytes().as_slice(), view.now_ms() + LONG_MS);
     }
+}
+
+/// A row that is there while somebody holds it comes and goes; a second row counts who holds it.
+async fn claims(store: Handles) -> Seen {
+    for round in 0..20 {
+        let calls = (0..50).map(|number| claim(Arc::clone(store.by_turns(number)), round));
+        for holders in at_once(calls).await? {
+            if let Some(holders) = holders? {
+                same(
+                    &format!("who held a claim while it was, and once it was given back, round {round}"),
+                    holders,
+                    (1, 0),
+                )?;
+            }
+        }
+    }
+    Ok(Outcome::Kept)
+}
+
+/// How many held the claim with this one, and how many after it; none if another one had it.
+async fn claim(store: Store, round: usize) -> Result<Option<(u64, u64)>, StoreError> {
+    let rows = || vec![key(format!("claim {round}")), key(format!("holders {round}"))];
+    let claimed = store.update(rows(), |view| {
+        let held = view.get(0).is_some();
+        (!held).then(|| {
+            view.put(0, b"mine".as_slice(), view.now_ms() + LONG_MS);
+            add(view, 1)
+        })
+    });
+    let Some(with) = claimed.await? else { return Ok(None) };
+    let given_back = store.update(rows(), |view| {
+        view.delete(0);
+        add(view, -1)
+    });
+    Ok(Some((with, given_back.await?)))
+}
+
+/// Adds to the counter of the second row, which goes below zero where two give back one claim.
+fn add(view: &mut View<'_>, holders: i64) -> u64 {
+    let holders = count(view.get(1)).wrapping_add_signed(holders);
+    view.put(1, holders.to_le_bytes().as_slice(), view.now_ms() + LONG_MS);
+    holders
 }
 
 async fn many(store: Handles) -> Seen {

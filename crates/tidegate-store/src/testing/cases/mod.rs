@@ -14,8 +14,6 @@ use tokio::task::JoinSet;
 use super::{ContractCase, Handles, Outcome, What};
 use crate::{Entry, Key, Keys, LimitStore, LimitStoreExt, StoreError, Unavailable, contract::BoxFuture};
 
-pub(super) use atomicity::bump_all;
-
 /// Every case, in the order in which a new store is best made to pass them.
 #[must_use]
 pub fn contract_cases() -> Vec<ContractCase> {
@@ -40,7 +38,7 @@ const fn case(name: &'static str, max_entries: u64, check: fn(Handles) -> Checki
 
 /// The row called `name`.
 #[expect(clippy::needless_pass_by_value, reason = "cases read better without the ampersands")]
-pub(super) fn key(name: impl ToString) -> Key {
+fn key(name: impl ToString) -> Key {
     Key::of(&[b"contract", name.to_string().as_bytes()])
 }
 
@@ -55,7 +53,7 @@ async fn bump(store: &Store, key: Key, life_ms: u64) -> Result<u64, StoreError> 
 }
 
 /// The counter that `entry` holds; 0 without one. What is no counter counts as a number that none reaches.
-pub(super) fn count(entry: Option<&Entry>) -> u64 {
+fn count(entry: Option<&Entry>) -> u64 {
     let bytes = |entry: &Entry| entry.value.as_slice().try_into().map_or(u64::MAX >> 1, u64::from_le_bytes);
     entry.map_or(0, bytes)
 }
@@ -73,7 +71,7 @@ async fn value(store: &Store, key: Key) -> Result<Option<Vec<u8>>, StoreError> {
 }
 
 /// The counters at `keys`.
-pub(super) async fn counts(store: &Store, keys: Vec<Key>) -> Result<Vec<u64>, StoreError> {
+async fn counts(store: &Store, keys: Vec<Key>) -> Result<Vec<u64>, StoreError> {
     Ok(store.read(keys).await?.iter().map(|row| count(row.as_ref())).collect())
 }
 
