@@ -9,11 +9,16 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+#[path = "../crash/log_file.rs"]
+mod log_file;
+
 mod addresses;
+mod api;
 mod apps;
 mod authz;
 mod backend;
 mod bodies;
+mod fail_open;
 mod files;
 mod frames;
 mod framing;
