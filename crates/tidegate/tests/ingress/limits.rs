@@ -52,6 +52,8 @@ fn garbage_is_charged_to_the_hop_that_vouched_for_it() {
         let rig = limited(5, |setup| setup);
         assert_eq!(admitted(&rig, 20, |index| form.replace('#', &index.to_string())), 5, "{form}");
         assert!(!rig.server.log().contains("not-an-ip"), "{form}");
+        let unreadable = rig.server.metric("http_forwarded_unreadable_total");
+        assert_eq!(unreadable, if form.starts_with("fe80") { 0 } else { 20 }, "{form}");
     }
 }
 

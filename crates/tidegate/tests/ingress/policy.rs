@@ -140,12 +140,13 @@ fn what_each_field_does() {
                 ("POST", "/%6Cogin"),
                 ("POST", "/login;v=1"),
                 ("POST", "/login?x=1"),
+                ("pOsT", "/login"),
                 ("GET", "/login"),
                 ("POST", "/logout"),
             ],
             "192.0.2.11",
         ),
-        "...rrrrr..",
+        "...rrrrrr..",
     );
     check(
         "HEAD is GET, and a preflight spends of the client alone",
