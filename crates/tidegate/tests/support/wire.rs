@@ -146,6 +146,14 @@ impl<S: Read + Write> Wire<S> {
         Ok(Reply { status, headers, body })
     }
 
+    /// Reads so many bytes, those first that came with an answer.
+    pub(crate) fn take(&mut self, length: usize) -> io::Result<Vec<u8>> {
+        while self.read.len() < length {
+            self.read_more()?;
+        }
+        Ok(self.read.drain(..length).collect())
+    }
+
     /// Reads until the server closes, and answers what came.
     ///
     /// # Errors
