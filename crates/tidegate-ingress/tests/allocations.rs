@@ -44,7 +44,8 @@ async fn a_decision_allocates_nothing() {
     let chain = vec!["198.51.100.7"; 70].join(", ");
     let agents = ["a".repeat(900), "b".repeat(900)];
     let agents = agents.each_ref().map(|agent| ("user-agent", agent.as_str()));
-    let table: [(&str, &str, &str, Vec<(&str, &str)>); 11] = [
+    type Headers<'a> = Vec<(&'a str, &'a str)>;
+    let table: [(&str, &str, &str, Headers<'_>); 11] = [
         ("a request", "192.0.2.1", "/products/7", vec![agent]),
         ("with a query", "192.0.2.1", "/products/7?page=2", vec![agent]),
         ("no normal path", "192.0.2.1", "/a/../b//%63?x", vec![agent]),

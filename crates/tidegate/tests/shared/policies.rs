@@ -24,7 +24,9 @@ fn view(server: &Server) -> Value {
 
 fn asks(server: &Server, count: usize) -> Vec<u16> {
     let request = b"GET /none HTTP/1.1\r\nHost: docs.example\r\n\r\n";
-    (0..count).map(|_| Wire::tcp(server.apps).unwrap().exchange(request).unwrap().status).collect()
+    let ask =
+        |_| Wire::tcp(server.apps).and_then(|mut wire| wire.exchange(request)).expect("an answer").status;
+    (0..count).map(ask).collect()
 }
 
 #[test]

@@ -22,7 +22,8 @@ const BETWEEN: u64 = 2500;
 
 /// The address of that number, one for each number, all over IPv4 as far as anybody can tell.
 fn address(seed: u64, number: u64) -> Address {
-    let mixed = (number as u32).wrapping_mul(0x9e37_79b1) ^ (seed as u32).wrapping_mul(0x85eb_ca6b);
+    let [number, seed] = [number, seed].map(|number| u32::try_from(number).unwrap());
+    let mixed = number.wrapping_mul(0x9e37_79b1) ^ seed.wrapping_mul(0x85eb_ca6b);
     Address::from(IpAddr::from(Ipv4Addr::from_bits(mixed)))
 }
 
@@ -37,7 +38,7 @@ fn flood(seed: u64, policy: &Policy) -> Vec<u64> {
     for offender in 0..OFFENDERS {
         while ask(offender, 0) {}
     }
-    let mut passed = vec![0; OFFENDERS as usize];
+    let mut passed: Vec<u64> = (0..OFFENDERS).map(|_| 0).collect();
     for stranger in 0..STRANGERS {
         let at_ms = stranger / STRANGERS_A_MS;
         assert!(ask(OFFENDERS + stranger, at_ms), "seed {seed}: a newcomer pays for nobody");
