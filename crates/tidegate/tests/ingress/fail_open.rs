@@ -50,6 +50,30 @@ fn served_without_a_check(rig: &Rig, app: &str, condition: &str, because: &str) 
     assert!(message.contains(because), "{app}: {message}");
 }
 
+/// The dashboard and the command line show how the app stands.
+#[track_caller]
+fn shown_to_people(rig: &Rig, app: &str) {
+    let url = format!("http://{}", rig.server.admin);
+    let verb = ["apps", "abuse", "get", app, "--url", &url];
+    let said = rig.server.setup().command(&verb).output().unwrap();
+    let said = String::from_utf8_lossy(&said.stdout).into_owned();
+    assert!(said.contains("InvalidPolicy") && said.contains("the stored policy is damaged"), "{said}");
+    assert!(said.contains("5 failed open"), "{said}");
+
+    let form = format!("token={}", rig.server.made_secret("admin_token"));
+    let headers = [("content-type", "application/x-www-form-urlencoded")];
+    let sign_in = wire::request("POST", "/sign-in", &headers, form.as_bytes());
+    let signed_in = wire::Wire::tcp(rig.server.admin).unwrap().exchange(&sign_in).unwrap();
+    let cookie = signed_in.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
+    for page in ["/".to_owned(), format!("/apps/{app}")] {
+        let page = wire::get_with(rig.server.admin, &page, &[("cookie", &cookie)]).unwrap();
+        assert_eq!(page.status, 200, "{}", page.text());
+        assert!(page.text().contains("InvalidPolicy"), "{}", page.text());
+    }
+    let page = wire::get_with(rig.server.admin, &format!("/apps/{app}"), &[("cookie", &cookie)]).unwrap();
+    assert!(page.text().contains("Failed open") && page.text().contains("the stored policy is damaged"));
+}
+
 /// A GET of an app whose domain is its name below `example`.
 fn get_of(app: &str) -> Vec<u8> {
     format!("GET /echo HTTP/1.1\r\nHost: {app}.example\r\n\r\n").into_bytes()
@@ -123,6 +147,7 @@ fn a_policy_row_that_is_damaged_on_the_disk() {
         served_without_a_check(&rig, app, "InvalidPolicy", because);
     }
     rig.server.wait_for_log("requests served without a check");
+    shown_to_people(&rig, "garbage");
     // Whoever saves a policy writes over it.
     for (app, _, _) in &table {
         let saved = rig.api("PUT", &format!("/apps/{app}/abuse"), STRICT).json();

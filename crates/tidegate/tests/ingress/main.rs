@@ -18,6 +18,7 @@ mod apps;
 mod authz;
 mod backend;
 mod bodies;
+mod bounds;
 mod fail_open;
 mod files;
 mod frames;

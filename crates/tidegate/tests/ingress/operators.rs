@@ -1,6 +1,6 @@
 //! What operators are told and may do: counters, metrics, the log, versions, the audit, and who may.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, fs};
 
 use serde_json::{Value, json};
 
@@ -252,6 +252,19 @@ fn what_is_counted_adds_up_and_names_nobody() {
             ["192.0.2.7", "203.0.113.73", "198.51.100.66", "SecretBrowser", "EvilBot-74", "secret-query"]
         {
             assert!(!text.contains(secret), "{secret}: {text}");
+        }
+    }
+    // Nor is any of it on the disk.
+    let (data, _kept) = (rig.server.data_directory(), rig.server.setup().clone());
+    assert_eq!(rig.server.terminate().status.code(), Some(0));
+    let files = fs::read_dir(data).unwrap().map(|entry| entry.unwrap().path());
+    let files: Vec<_> = files.filter(|path| path.is_file()).collect();
+    assert!(files.iter().any(|path| path.extension().is_some_and(|kind| kind == "log")), "{files:?}");
+    for path in files {
+        let bytes = fs::read(&path).unwrap();
+        for secret in ["192.0.2.71", "203.0.113.73", "SecretBrowser", "secret-query"] {
+            let found = bytes.windows(secret.len()).any(|part| part == secret.as_bytes());
+            assert!(!found, "{secret} in {}", path.display());
         }
     }
 }
