@@ -74,22 +74,27 @@ const SERVED_WITHOUT: &str =
 impl LateStore {
     /// Tries again until it is open or the process ends. The defense's status says why it is not.
     pub(super) async fn keep_opening(self, defense: Defense, mut shutdown: Shutdown) {
+        tokio::select! {
+            () = told(&mut shutdown) => {}
+            () = self.open(&defense) => {
+                tracing::info!(kind = "limit-store-open", "the store is open, and all is checked from now on");
+            }
+        }
+    }
+
+    async fn open(&self, defense: &Defense) {
         let mut pause = FIRST_PAUSE;
         let mut fault = self.fault.clone();
         loop {
             defense.note_store_fault(&fault);
-            tokio::select! {
-                () = told(&mut shutdown) => return,
-                () = time::sleep(pause) => {}
-            }
+            time::sleep(pause).await;
             match self.attempt().await {
-                Ok(()) => break,
+                Ok(()) => return,
                 Err(error) => fault = chain(&*error),
             }
             tracing::error!(kind = "limit-store-failing", fault, "{SERVED_WITHOUT}");
             pause = (pause * 2).min(PAUSE_MAX);
         }
-        tracing::info!(kind = "limit-store-open", "the store is open, and all is checked from now on");
     }
 
     /// On a thread of its own: reading a log back takes its time.

@@ -13,6 +13,7 @@ use crate::{
     rig::{Rig, get, setup},
     support::{
         eventually,
+        message::{incr, one_step},
         server::{Server, Setup},
         wire,
     },
@@ -174,6 +175,9 @@ fn a_store_whose_file_is_damaged() {
     served_without_a_check(&rig, "shop", "Pending", &because);
     assert!(rig.server.log().contains(&because), "{}", rig.server.log());
     assert_eq!(wire::get(rig.server.guard, "/readyz").unwrap().status, 503);
+    let counting = one_step("p", json!([incr("k")]));
+    let unserved = rig.server.rpc(&counting);
+    assert_eq!((unserved.status, unserved.code().as_str()), (503, "guard_unavailable"));
     let saved = rig.api("PUT", "/apps/shop/abuse", STRICT);
     assert_eq!(saved.status, 503, "nothing is acknowledged that is not stored: {}", saved.text());
 
@@ -182,6 +186,7 @@ fn a_store_whose_file_is_damaged() {
     rig.server.wait_for_log("the store is open");
     eventually("ready", || (wire::get(rig.server.guard, "/readyz").ok()?.status == 200).then_some(()));
     eventually("checked again", || (rig.status().0 == "LogOnly").then_some(()));
+    assert_eq!(rig.server.rpc(&counting).status, 200, "the guard is back, too");
     rig.put(STRICT);
     assert_eq!(asks(&rig, 2), [200, 429]);
     let rig = Rig { server: rig.server.restart(), backend: rig.backend };
