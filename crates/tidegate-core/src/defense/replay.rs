@@ -57,6 +57,9 @@ const SLICES: usize = 60;
 /// Clients that are told.
 const TOP_CLIENTS: usize = 20;
 
+/// Clients that there is room for from the start, 56 MiB; more of them let it grow.
+const ROOM_MAX: usize = 1 << 20;
+
 /// Runs `records`, in the order they came in, through `policy` from full buckets on. All of them lie between
 /// `from_ms` and `to_ms`; what lies outside counts to the first or last part of the time. There are at most
 /// about `records_max`.
@@ -67,7 +70,7 @@ pub fn replay<'a, S: BuildHasher>(
     (from_ms, to_ms): (u64, u64),
     hasher: &S,
 ) -> Replay {
-    let mut clients: Rows<'_, ClientKey, Seen, S> = Rows::with_room(records_max, hasher);
+    let mut clients: Rows<'_, ClientKey, Seen, S> = Rows::with_room(records_max.min(ROOM_MAX), hasher);
     let mut routes = Rows::with_room(0, hasher);
     let mut timeline = Timeline::new(from_ms, to_ms);
     let mut by_reason = [0; Reason::ALL.len()];
