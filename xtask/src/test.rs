@@ -31,7 +31,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-const TOOLS: [tools::Tool; 11] = [
+const TOOLS: [tools::Tool; 12] = [
     tools::OPENSSL,
     tools::CURL,
     tools::CXX,
@@ -40,6 +40,7 @@ const TOOLS: [tools::Tool; 11] = [
     tools::REDIS,
     tools::NPM,
     tools::NGINX,
+    tools::CADDY,
     tools::IP,
     tools::CHROMIUM,
     tools::CHROMEDRIVER,

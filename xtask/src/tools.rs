@@ -47,6 +47,8 @@ pub(crate) const NGINX: Tool = Tool {
     package: "nginx-light",
     needed_for: "the tests of forward-auth, and the comparison with the proxy",
 };
+pub(crate) const CADDY: Tool =
+    Tool { programs: &["caddy"], package: "caddy", needed_for: "the tests of forward-auth" };
 pub(crate) const REDIS: Tool = Tool {
     programs: &["redis-server", "valkey-server"],
     package: "redis-server",

@@ -15,6 +15,7 @@ pub mod key;
 pub mod network;
 pub mod path;
 pub mod policy;
+pub mod proxy_header;
 pub mod record;
 pub mod reservation;
 pub mod secret;

@@ -98,32 +98,80 @@ fn path_of(raw: &[u8]) -> &[u8] {
 }
 
 fn write_normal(path: &[u8], out: &mut SmallVec<[u8; PATH_BYTES_MAX]>) {
-    out.push(b'/');
-    let (mut segment, mut index) = (out.len(), 0);
+    let mut writer = Writer { out, start: 0, length: 0, is_dots: true, beyond: 0 };
+    writer.begin(b'/');
+    let mut index = 0;
     while let Some(raw) = path.get(index) {
         let decoded = escaped(&path[index..]);
         index += if decoded.is_some() { 3 } else { 1 };
         match decoded.unwrap_or(*raw) {
-            b'/' | b'\\' => segment = end_segment(out, segment, true),
-            byte => out.push(byte),
+            b'/' | b'\\' => writer.end(true),
+            byte => writer.write(byte),
         }
     }
-    end_segment(out, segment, false);
+    writer.end(false);
 }
 
-/// Ends the segment that began at `segment`; tells where the next one begins.
-fn end_segment(out: &mut SmallVec<[u8; PATH_BYTES_MAX]>, segment: usize, slash: bool) -> usize {
-    match &out[segment..] {
-        b"" => {}
-        b"." => out.truncate(segment),
-        b".." => {
-            let parent = out[..segment - 1].iter().rposition(|byte| *byte == b'/');
-            out.truncate(parent.map_or(1, |slash| slash + 1));
-        }
-        _ if slash => out.push(b'/'),
-        _ => {}
+/// Writes segments, as much of them as is kept: what lies beyond is only counted, since `..` may take it back.
+struct Writer<'a> {
+    out: &'a mut SmallVec<[u8; PATH_BYTES_MAX]>,
+    /// Where the present segment begins; [`PATH_BYTES_MAX`] if that is beyond what is kept.
+    start: usize,
+    /// Of the present segment.
+    length: usize,
+    /// Whether the present segment has had nothing but dots.
+    is_dots: bool,
+    /// Segments that began beyond what is kept.
+    beyond: usize,
+}
+
+impl Writer<'_> {
+    fn write(&mut self, byte: u8) {
+        self.keep(byte);
+        self.length += 1;
+        self.is_dots &= byte == b'.';
     }
-    out.len()
+
+    fn keep(&mut self, byte: u8) {
+        if self.out.len() < PATH_BYTES_MAX {
+            self.out.push(byte);
+        }
+    }
+
+    /// Begins a segment behind `slash`.
+    fn begin(&mut self, slash: u8) {
+        self.keep(slash);
+        (self.start, self.length, self.is_dots) = (self.out.len(), 0, true);
+    }
+
+    fn end(&mut self, slash: bool) {
+        match self.length {
+            0 => return,
+            1 if self.is_dots => self.out.truncate(self.start),
+            2 if self.is_dots => {
+                self.out.truncate(self.start);
+                self.leave();
+            }
+            _ => {
+                self.beyond += usize::from(self.start == PATH_BYTES_MAX);
+                if slash {
+                    return self.begin(b'/');
+                }
+            }
+        }
+        (self.start, self.length, self.is_dots) = (self.out.len(), 0, true);
+    }
+
+    /// Takes the last segment back.
+    fn leave(&mut self) {
+        if self.beyond > 0 {
+            self.beyond -= 1;
+            return;
+        }
+        let parent = self.out.strip_suffix(b"/").unwrap_or(self.out);
+        let slash = parent.iter().rposition(|byte| *byte == b'/');
+        self.out.truncate(slash.map_or(1, |slash| slash + 1));
+    }
 }
 
 fn escaped(bytes: &[u8]) -> Option<u8> {

@@ -41,6 +41,7 @@
 mod configuration;
 mod decision;
 mod earlier;
+mod late;
 mod limit;
 mod limits;
 mod open;
@@ -51,7 +52,7 @@ pub use decision::{Decision, Standing};
 pub use earlier::{Count, Counters, EarlierError, RateLimitStore};
 pub use limit::{Attempts, BadLimit, Of, Window};
 pub use limits::{Attempt, LimitError, Limits, Refunded, Reservation};
-pub use open::{OpenError, OpenStore, migrate};
+pub use open::{OpenError, OpenStore, Opening, migrate};
 pub use options::{Durability, StoreKind, StoreOptions, Url};
 
 pub use tidegate_core::secret::Secret;

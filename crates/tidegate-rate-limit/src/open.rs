@@ -21,7 +21,7 @@ use tidegate_store_redis::{self as redis, RedisBackend};
 use tidegate_store_sql::{self as sql, MySqlBackend, SqliteBackend};
 use tokio::runtime::Handle;
 
-use crate::{StoreKind, StoreOptions};
+use crate::{StoreKind, StoreOptions, late::Late};
 
 /// Why a store can't be opened, or its tables not be made.
 #[derive(Debug, Error)]
@@ -56,6 +56,21 @@ pub enum OpenError {
 }
 
 impl OpenError {
+    /// Whether opening it again may succeed with the options as they are: the store is away, damaged, or of another
+    /// version. False where they can't be followed, or another process has it.
+    #[must_use]
+    pub const fn may_pass(&self) -> bool {
+        match self {
+            #[cfg(feature = "embedded")]
+            Self::Embedded(embedded::OpenError::InUse { .. } | embedded::OpenError::Option { .. }) => false,
+            #[cfg(feature = "redis")]
+            Self::RedisUrl(_) => false,
+            Self::NotBuilt { .. } => false,
+            #[cfg(any(feature = "embedded", feature = "postgres", feature = "redis", feature = "sql"))]
+            _ => true,
+        }
+    }
+
     /// Whether another process has it open.
     #[must_use]
     pub const fn is_in_use(&self) -> bool {
@@ -77,10 +92,21 @@ pub struct OpenStore {
     embedded: Option<Lanes<EmbeddedBackend>>,
 }
 
+/// A store that is yet to be opened, and handles on it that are there already. Clones are of the same one.
+#[derive(Clone)]
+pub struct Opening {
+    late: Late,
+    store: OpenStore,
+}
+
 /// What all stores have in common.
-trait Running: Send + Sync {
+pub(crate) trait Running: Send + Sync {
     fn limit_store(&self) -> Arc<dyn LimitStore>;
     fn stats(&self) -> DriverStats;
+    /// The store behind this one, once it is open.
+    fn opened(&self) -> Option<&OpenStore> {
+        None
+    }
     fn shutdown(&self) -> BoxFuture<'_, ()>;
 }
 
@@ -139,7 +165,28 @@ impl OpenStore {
     /// # Panics
     /// As there.
     pub async fn open_on(options: &StoreOptions, runtimes: &[Handle]) -> Result<Self, OpenError> {
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+        Self::open_by(Arc::new(SystemClock::new()), options, runtimes).await
+    }
+
+    /// A store that is opened later. Until then every call of its handles is answered
+    /// [`tidegate_store::Unavailable::NotOpen`].
+    #[must_use]
+    pub fn unopened() -> Opening {
+        let late = Late::default();
+        let store = Self {
+            running: Arc::new(late.clone()),
+            clock: Arc::new(SystemClock::new()),
+            #[cfg(feature = "embedded")]
+            embedded: None,
+        };
+        Opening { late, store }
+    }
+
+    async fn open_by(
+        clock: Arc<dyn Clock>,
+        options: &StoreOptions,
+        runtimes: &[Handle],
+    ) -> Result<Self, OpenError> {
         let running: Arc<dyn Running> = match options.kind {
             StoreKind::Memory => {
                 let backend = MemoryBackend::new(Arc::clone(&clock));
@@ -206,12 +253,34 @@ impl OpenStore {
     #[cfg(feature = "embedded")]
     #[must_use]
     pub fn embedded(&self) -> Option<&EmbeddedBackend> {
-        self.embedded.as_ref().map(Lanes::backend)
+        let behind = || self.running.opened().and_then(Self::embedded);
+        self.embedded.as_ref().map(Lanes::backend).or_else(behind)
     }
 
     /// Takes no more calls, works off those it took, and stops. Every handle on the store is shut then.
     pub async fn shutdown(&self) {
         self.running.shutdown().await;
+    }
+}
+
+impl Opening {
+    /// The store, open or not.
+    #[must_use]
+    pub const fn store(&self) -> &OpenStore {
+        &self.store
+    }
+
+    /// Opens it; see [`OpenStore::open_on`]. Once that has succeeded it must not be called again.
+    ///
+    /// # Errors
+    /// As there. It may be tried again.
+    ///
+    /// # Panics
+    /// As there.
+    pub async fn open_on(&self, options: &StoreOptions, runtimes: &[Handle]) -> Result<(), OpenError> {
+        let open = OpenStore::open_by(self.store.clock(), options, runtimes).await?;
+        self.late.fill(open);
+        Ok(())
     }
 }
 
@@ -235,6 +304,12 @@ pub async fn migrate(options: &StoreOptions) -> Result<bool, OpenError> {
         #[cfg(not(all(feature = "postgres", feature = "sql")))]
         store => return Err(OpenError::NotBuilt { store }),
     })
+}
+
+impl fmt::Debug for Opening {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Opening").field("is_open", &self.late.opened().is_some()).finish()
+    }
 }
 
 impl fmt::Debug for OpenStore {

@@ -26,6 +26,9 @@ pub enum Unavailable {
     /// There is no room for a new key; keys that the store holds keep counting. Nothing was written.
     #[error("full of live entries")]
     Full,
+    /// It could not be opened yet. Nothing was written.
+    #[error("it is not open yet")]
+    NotOpen,
     /// The backend failed; it has logged why.
     #[error("the backend failed")]
     Backend,

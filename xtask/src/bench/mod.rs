@@ -11,6 +11,7 @@ mod load;
 mod machine;
 mod process;
 mod random;
+mod replay;
 mod report;
 mod servers;
 mod stores;
@@ -42,6 +43,8 @@ enum What {
     Admission(admission::Settings),
     /// The Rust client, beside the bare HTTP exchange.
     Client(client::Settings),
+    /// A replay of a million recorded requests, by how many clients they are of.
+    Replay(replay::Settings),
     /// Every store through its driver, beside one plain transaction a call on the same server.
     Stores(stores::Settings),
 }
@@ -53,6 +56,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         What::Engine(settings) => engine::run(settings),
         What::Admission(settings) => admission::run(settings),
         What::Client(settings) => client::run(settings),
+        What::Replay(settings) => replay::run(settings),
         What::Stores(settings) => stores::run(settings),
     }
 }

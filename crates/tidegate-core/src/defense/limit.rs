@@ -52,7 +52,7 @@ pub struct BucketId {
 impl Limit {
     /// The limit of a policy; none where its rate is 0.
     pub(crate) fn of_client(rps: Rate, burst: u64) -> Option<Self> {
-        (rps.0 > 0).then_some(Self { name: LimitName::Client, id: 0, rate_micro: rps.0, burst })
+        (rps.0 > 0).then_some(Self { name: LimitName::Client, id: OF_CLIENT, rate_micro: rps.0, burst })
     }
 
     /// The limit of a route; none where its rate is 0. It is known by what it limits.
@@ -88,6 +88,17 @@ impl Limit {
     pub(super) const fn wait(&self, retry_after_ms: u64) -> Wait {
         let window_s = (self.burst * Rate::ONE).div_ceil(self.rate_micro);
         Wait { limit: self.name, burst: self.burst, window_s, retry_after_ms }
+    }
+}
+
+/// The number of the client's own limit; no route's is this one.
+const OF_CLIENT: u64 = 0;
+
+impl BucketId {
+    /// Whether it is under the client's own limit, not under one of a route.
+    #[must_use]
+    pub const fn is_of_client(&self) -> bool {
+        self.limit == OF_CLIENT
     }
 }
 

@@ -254,7 +254,8 @@ proptest! {
         let mut buckets = Kept::default();
         let live: Vec<_> = requests.iter().map(|request| decide(&policy, &request.facts(), &mut buckets)).collect();
         let hasher = BuildHasherDefault::<Fnv>::default();
-        let replay = replay(&policy, requests.iter().map(Request::facts), 1_000, at_ms, &hasher);
+        let records = requests.iter().map(Request::facts);
+        let replay = replay(&policy, records, requests.len() / 2, (1_000, at_ms), &hasher);
         for reason in Reason::ALL {
             let count = live.iter().filter(|verdict| verdict.reason == Some(reason)).count() as u64;
             prop_assert_eq!(replay.by_reason[reason as usize], count);
@@ -263,5 +264,6 @@ proptest! {
         let sum: u64 = replay.series.iter().map(|slice| slice.allowed + slice.would_block).sum();
         prop_assert_eq!(sum, replay.requests);
         prop_assert_eq!(replay.top_clients.iter().map(|client| client.would_block).sum::<u64>(), replay.would_block);
+        prop_assert!(replay.top_clients.is_sorted_by_key(|client| core::cmp::Reverse(client.would_block)));
     }
 }

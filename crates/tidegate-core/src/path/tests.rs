@@ -1,3 +1,5 @@
+use alloc::vec::Vec;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -103,6 +105,31 @@ proptest! {
         if !once.iter().any(|byte| matches!(byte, b'%' | b'?' | b'#')) {
             prop_assert_eq!(second.normalise(once).as_bytes(), once);
         }
+    }
+
+    /// What is beyond the bound is only counted, and comes out as if all had been written.
+    #[test]
+    fn long_paths_are_those_that_are_written_whole(raw in "(/(a{0,150}|\\.|\\.\\.|bc|%2e%2E)){0,40}/?") {
+        let mut segments: Vec<&str> = Vec::new();
+        let parts: Vec<&str> = raw.split('/').skip(1).collect();
+        for part in &parts {
+            match *part {
+                "" | "." => {}
+                ".." | "%2e%2E" => drop(segments.pop()),
+                part => segments.push(part),
+            }
+        }
+        let is_folder = matches!(parts.last(), Some(&("" | "." | ".." | "%2e%2E")));
+        let mut whole = alloc::format!("/{}", segments.join("/"));
+        if is_folder && !segments.is_empty() {
+            whole.push('/');
+        }
+        whole.truncate(PATH_BYTES_MAX);
+        let mut buffer = PathBuffer::default();
+        // A query has it written out.
+        let raw = alloc::format!("{raw}?");
+        prop_assert_eq!(buffer.normalise(raw.as_bytes()).as_bytes(), whole.as_bytes(), "{}", raw);
+        prop_assert!(!buffer.0.spilled());
     }
 
     #[test]

@@ -141,17 +141,21 @@ impl RecordHandle {
     }
 }
 
+/// Several lines as one text, without an allocation.
+type Joined = SmallVec<[u8; USER_AGENT_BYTES_MAX]>;
+
 /// The lines of the User-Agent, each on a line, as far as they are looked at.
-fn user_agent_of<'a>(headers: &'a HeaderMap, joined: &'a mut SmallVec<[u8; 128]>) -> &'a [u8] {
+fn user_agent_of<'a>(headers: &'a HeaderMap, joined: &'a mut Joined) -> &'a [u8] {
     let mut lines = headers.get_all(USER_AGENT).into_iter();
     let (first, second) = (lines.next(), lines.next());
     let Some(second) = second else { return first.map_or(b"", |line| line.as_bytes()) };
-    joined.extend_from_slice(first.map_or(b"", |line| line.as_bytes()));
+    let mut append = |text: &[u8]| {
+        joined.extend_from_slice(&text[..text.len().min(USER_AGENT_BYTES_MAX - joined.len())]);
+    };
+    append(first.map_or(b"", |line| line.as_bytes()));
     for line in std::iter::once(second).chain(lines) {
-        if joined.len() < USER_AGENT_BYTES_MAX {
-            joined.push(b'\n');
-            joined.extend_from_slice(line.as_bytes());
-        }
+        append(b"\n");
+        append(line.as_bytes());
     }
     joined
 }

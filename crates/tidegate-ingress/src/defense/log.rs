@@ -185,7 +185,7 @@ impl Log {
 
 impl Segment {
     /// Its records, in order.
-    pub(super) fn entries(&self) -> impl DoubleEndedIterator<Item = LogEntry<'_>> {
+    pub(super) fn entries(&self) -> impl DoubleEndedIterator<Item = LogEntry<'_>> + ExactSizeIterator {
         self.records.iter().map(|record| {
             let status = record.status.load(Ordering::Relaxed);
             let facts = Facts {

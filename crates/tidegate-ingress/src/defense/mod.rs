@@ -61,6 +61,8 @@ struct Inner {
     apps: RwLock<BTreeMap<String, AppId>>,
     metrics: Metrics,
     replays: AtomicUsize,
+    /// Why the store could not be read when it was last tried.
+    store_fault: RwLock<Option<String>>,
     hook: OnceLock<Hook>,
 }
 
@@ -77,6 +79,7 @@ impl Defense {
             apps: RwLock::default(),
             metrics: Metrics::default(),
             replays: AtomicUsize::new(0),
+            store_fault: RwLock::default(),
             hook: OnceLock::new(),
         };
         let defense = Self(Arc::new(inner));
@@ -111,6 +114,11 @@ impl Defense {
     /// Adds the defense's metrics.
     pub fn register_metrics(&self, registry: &mut Registry) {
         self.0.metrics.register(registry);
+    }
+
+    /// Says why the store can't be read, for the status of apps whose policy is not known until it can.
+    pub fn note_store_fault(&self, fault: &str) {
+        *self.0.store_fault.write() = Some(fault.to_owned());
     }
 
     /// Runs `hook` with every decision, to see in tests what a panic there does. Only the first one counts.

@@ -171,7 +171,9 @@ impl Defense {
 
     fn status_of(&self, app: &App, in_force: &InForce, now_ms: u64) -> Status {
         let spread_ms = u64::try_from(2 * EVERY.as_millis()).unwrap_or(u64::MAX);
+        let store_fault = self.0.store_fault.read();
         let surroundings = Surroundings {
+            store_fault: store_fault.as_deref(),
             routed: app.routed.load(Ordering::Relaxed),
             hides_clients: app.hides_clients(now_ms),
             spreading: self.0.store.shared() && now_ms < in_force.saved_at_ms.saturating_add(spread_ms),

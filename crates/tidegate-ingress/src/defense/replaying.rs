@@ -71,7 +71,8 @@ pub(super) fn report(policy: &Policy, log: &[Arc<Segment>], since_ms: u64, now_m
     let from_ms = decided(log, since_ms).next().map_or(now_ms, facts);
     let to_ms = decided(log, since_ms).next_back().map_or(now_ms, facts);
     let records = decided(log, since_ms).map(|entry| -> Facts<'_> { entry.facts });
-    let replay = replay(policy, records, from_ms, to_ms, &RandomState::new());
+    let records_max = log.iter().map(|segment| segment.entries().len()).sum();
+    let replay = replay(policy, records, records_max, (from_ms, to_ms), &RandomState::new());
     ReplayReport {
         from_ms,
         to_ms,

@@ -52,19 +52,22 @@ impl Condition {
 
 /// What besides the policy says how it stands.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Surroundings {
+pub(super) struct Surroundings<'a> {
+    /// Why the store can't be read, if it can't.
+    pub(super) store_fault: Option<&'a str>,
     pub(super) routed: bool,
     pub(super) hides_clients: bool,
     /// Whether other instances may not have the policy yet.
     pub(super) spreading: bool,
 }
 
-pub(super) fn status(in_force: &InForce, surroundings: Surroundings) -> Status {
+pub(super) fn status(in_force: &InForce, surroundings: Surroundings<'_>) -> Status {
     let (condition, message) = match &in_force.policy {
-        Rules::Unknown => (
-            Condition::Pending,
-            "The policy store can't be read. Requests are served without a check until it can.".to_owned(),
-        ),
+        Rules::Unknown => {
+            let fault = surroundings.store_fault.map(|fault| format!(": {fault}")).unwrap_or_default();
+            let without = "Requests are served without a check until it can.";
+            (Condition::Pending, format!("The policy store can't be read{fault}. {without}"))
+        }
         Rules::Invalid(fault) => (
             Condition::InvalidPolicy,
             format!("Requests are served without a check: {fault}. Save a policy to replace it."),
@@ -77,7 +80,7 @@ pub(super) fn status(in_force: &InForce, surroundings: Surroundings) -> Status {
     Status { condition, message }
 }
 
-fn of_policy(mode: Mode, surroundings: Surroundings) -> (Condition, &'static str) {
+fn of_policy(mode: Mode, surroundings: Surroundings<'_>) -> (Condition, &'static str) {
     match mode {
         _ if !surroundings.routed => (
             Condition::NoRoutes,

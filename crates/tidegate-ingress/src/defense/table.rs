@@ -192,4 +192,6 @@ fn sets_max(tracked_max: usize, shards: usize) -> usize {
 }
 
 #[cfg(test)]
+mod flood_tests;
+#[cfg(test)]
 mod tests;

@@ -41,9 +41,11 @@ impl Defense {
                 if apps.iter().any(|app| matches!(app.0.in_force().policy, Rules::Unknown)) {
                     warn!(%error, "the policy store can't be read: requests are served without a check");
                 }
+                self.0.store_fault.write().get_or_insert_with(|| error.to_string());
                 return;
             }
         };
+        *self.0.store_fault.write() = None;
         for (app, version) in apps.iter().zip(versions) {
             self.refresh_app(app, version).await;
         }

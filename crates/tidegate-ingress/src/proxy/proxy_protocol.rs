@@ -1,89 +1,36 @@
-//! The PROXY protocol, versions 1 and 2: a trusted peer says first whose connection it brings.
+//! The PROXY protocol: a trusted peer says first whose connection it brings.
 
 use std::{
-    io,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    io::{Error, ErrorKind, Result},
+    net::IpAddr,
 };
 
+use tidegate_core::proxy_header::{self, ProxyHeader};
 use tokio::io::{AsyncRead, AsyncReadExt};
-
-/// The longest header that is read. Version 1 has 107 bytes at most; what version 2 carries beside the addresses has
-/// no use here, and its own bound of 64 KiB would be a gift.
-const HEADER_BYTES_MAX: usize = 2048;
-const V1_BYTES_MAX: usize = 107;
-const V2_SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
 
 /// Reads the header, and not a byte beyond it: whose connection it is, or None where the peer speaks for itself.
 ///
 /// # Errors
 /// What comes is no header.
-pub(super) async fn read(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<IpAddr>> {
-    // Both kinds are at least this long: `PROXY UNKNOWN\r\n`, and version 2's fixed part.
-    let mut head = [0; 15];
-    stream.read_exact(&mut head).await?;
-    match head.first_chunk::<12>() {
-        Some(V2_SIGNATURE) => read_v2(stream, head).await,
-        _ if head.starts_with(b"PROXY ") => read_v1(stream, head).await,
-        _ => Err(refused()),
-    }
-}
-
-async fn read_v1(stream: &mut (impl AsyncRead + Unpin), head: [u8; 15]) -> io::Result<Option<IpAddr>> {
-    let mut line = head.to_vec();
-    while !line.ends_with(b"\r\n") {
-        if line.len() == V1_BYTES_MAX {
-            return Err(refused());
+pub(super) async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Result<Option<IpAddr>> {
+    let mut header = Vec::new();
+    loop {
+        match proxy_header::read(&header).map_err(|fault| Error::new(ErrorKind::InvalidData, fault))? {
+            ProxyHeader::Whole(named) => return Ok(named),
+            ProxyHeader::More(bytes) => {
+                let read = header.len();
+                header.resize(read + bytes, 0);
+                stream.read_exact(&mut header[read..]).await?;
+            }
         }
-        line.push(stream.read_u8().await?);
     }
-    let line = std::str::from_utf8(&line[..line.len() - 2]).map_err(|_| refused())?;
-    v1(line).ok_or_else(refused)
-}
-
-/// The outer None: not a header.
-#[expect(clippy::option_option, reason = "no header, or a header that names nobody")]
-fn v1(line: &str) -> Option<Option<IpAddr>> {
-    let mut parts = line.split(' ').skip(1);
-    let family = parts.next()?;
-    if family == "UNKNOWN" {
-        return Some(None);
-    }
-    let (source, destination): (IpAddr, IpAddr) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
-    let ports = [parts.next()?, parts.next()?];
-    let of_family = match family {
-        "TCP4" => source.is_ipv4() && destination.is_ipv4(),
-        "TCP6" => source.is_ipv6() && destination.is_ipv6(),
-        _ => false,
-    };
-    let numbers = ports.iter().all(|port| super::strict_port(port).is_some() || *port == "0");
-    (of_family && numbers && parts.next().is_none()).then_some(Some(source))
-}
-
-async fn read_v2(stream: &mut (impl AsyncRead + Unpin), head: [u8; 15]) -> io::Result<Option<IpAddr>> {
-    let length = usize::from(u16::from_be_bytes([head[14], stream.read_u8().await?]));
-    if length > HEADER_BYTES_MAX {
-        return Err(refused());
-    }
-    let mut rest = vec![0; length];
-    stream.read_exact(&mut rest).await?;
-    let named: Option<IpAddr> = match (head[12], head[13]) {
-        // LOCAL: the peer speaks for itself, whatever addresses stand there. And a family that is none of ours:
-        // whose it is can't be told.
-        (0x20, _) | (0x21, 0x00) => return Ok(None),
-        (0x21, 0x11) if length >= 12 => rest.first_chunk::<4>().map(|bits| Ipv4Addr::from(*bits).into()),
-        (0x21, 0x21) if length >= 36 => rest.first_chunk::<16>().map(|bits| Ipv6Addr::from(*bits).into()),
-        _ => None,
-    };
-    named.map(Some).ok_or_else(refused)
-}
-
-fn refused() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "no header of the PROXY protocol")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const V2_SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
 
     /// `whose`, or `-` for the peer, and what is left unread; None where it is refused.
     async fn read_all(bytes: &[u8]) -> Option<(String, usize)> {

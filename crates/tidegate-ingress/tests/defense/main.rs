@@ -8,6 +8,7 @@
 )]
 
 mod authz;
+mod caddy;
 mod fail_open;
 mod judging;
 mod nginx;

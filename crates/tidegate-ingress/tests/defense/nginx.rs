@@ -53,22 +53,22 @@ impl Nginx {
         }
         panic!("nginx did not start; install it with: apt-get install nginx-light");
     }
+}
 
-    /// The status line and headers, and the body, of an answer to a client at `from`.
-    async fn get(&self, from: &str, request: &str) -> String {
-        let socket = TcpSocket::new_v4().unwrap();
-        socket.bind(format!("{from}:0").parse().unwrap()).unwrap();
-        let mut stream = socket.connect(self.address).await.unwrap();
-        let request = format!("{request} HTTP/1.1\r\nHost: shop.example\r\nConnection: close\r\n");
-        stream.write_all(request.as_bytes()).await.unwrap();
-        stream
-            .write_all(b"User-Agent: curl\r\nX-Forwarded-Uri: /\r\nX-Forwarded-For: 192.0.2.9\r\n\r\n")
-            .await
-            .unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await.unwrap();
-        answer
-    }
+/// The status line and headers, and the body, of a proxy's answer to a client at `from`.
+pub(crate) async fn get(proxy: SocketAddr, from: &str, request: &str) -> String {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(format!("{from}:0").parse().unwrap()).unwrap();
+    let mut stream = socket.connect(proxy).await.unwrap();
+    let request = format!("{request} HTTP/1.1\r\nHost: shop.example\r\nConnection: close\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    stream
+        .write_all(b"User-Agent: curl\r\nX-Forwarded-Uri: /\r\nX-Forwarded-For: 192.0.2.9\r\n\r\n")
+        .await
+        .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
 }
 
 impl Drop for Nginx {
@@ -92,11 +92,11 @@ fn nginx(folder: &Path, arguments: &[&str]) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-fn free_address() -> SocketAddr {
+pub(crate) fn free_address() -> SocketAddr {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
-async fn app() -> SocketAddr {
+pub(crate) async fn app() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
@@ -115,16 +115,19 @@ async fn app() -> SocketAddr {
     address
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nginx_asks_and_does_as_it_is_told() {
+/// What every proxy is told that asks: a site that limits a route and denies 127.0.0.66.
+pub(crate) async fn asked() -> Site {
     let site = Site::with(DefenseOptions { trusted: networks(&["127.0.0.1"]), ..options() }).await;
     site.put(
         r#"{"mode":"enforce","deny_cidrs":["127.0.0.66"],
             "routes":[{"path_prefix":"/login","methods":["POST"],"rps":0.1,"burst":2}]}"#,
     )
     .await;
-    let (authz, serving) = authz::serve(authz::authz(&site)).await;
-    let nginx = Nginx::start(app().await, authz);
+    site
+}
+
+/// That `proxy` does as it is told.
+pub(crate) async fn does_as_it_is_told(proxy: SocketAddr) {
     let table = [
         ("127.0.0.7", "GET /", "200 OK"),
         ("127.0.0.7", "POST /login?x", "200 OK"),
@@ -135,17 +138,31 @@ async fn nginx_asks_and_does_as_it_is_told() {
         ("127.0.0.66", "GET /", "403 Forbidden"),
     ];
     for (client, request, expected) in table {
-        let answer = nginx.get(client, request).await;
+        let answer = get(proxy, client, request).await;
         assert!(answer.starts_with(&format!("HTTP/1.1 {expected}")), "{client} {request}: {answer}");
         assert_eq!(answer.contains("the app"), expected.starts_with("200"), "{answer}");
-        let retry = answer.to_ascii_lowercase().contains("retry-after: 10\r\nratelimit: \"route\";r=0;t=10");
+        let lower = answer.to_ascii_lowercase();
+        let headers = ["retry-after: 10\r\n", "ratelimit: \"route\";r=0;t=10\r\n"];
+        let retry = headers.iter().all(|header| lower.contains(header));
         assert_eq!(retry, expected.starts_with("429"), "{answer}");
     }
-    // Without Tidegate the app is served.
+}
+
+/// Without Tidegate the app is served.
+pub(crate) async fn serves_without_it(proxy: SocketAddr) {
+    for _ in 0..3 {
+        let answer = get(proxy, "127.0.0.66", "POST /login").await;
+        assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.contains("the app"), "{answer}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nginx_asks_and_does_as_it_is_told() {
+    let site = asked().await;
+    let (authz, serving) = authz::serve(authz::authz(&site)).await;
+    let nginx = Nginx::start(app().await, authz);
+    does_as_it_is_told(nginx.address).await;
     serving.abort();
     let _ = serving.await;
-    for _ in 0..3 {
-        let answer = nginx.get("127.0.0.66", "POST /login").await;
-        assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
-    }
+    serves_without_it(nginx.address).await;
 }

@@ -1,9 +1,7 @@
 //! A draft on the traffic that has been.
 
-use std::time::Instant;
-
 use serde_json::json;
-use tidegate_ingress::defense::{DefenseOptions, ReplayError, Window};
+use tidegate_ingress::defense::{DefenseOptions, ReplayError, ReplayStep, Window};
 
 use crate::support::{NOW_MS, Site, options};
 
@@ -45,6 +43,7 @@ async fn live_and_replay_say_the_same() {
         let replay = site.defense.replay("shop", policy.as_bytes()).unwrap();
         assert_eq!(replay.requests, REQUESTS as u64, "seed {seed}");
         assert_eq!(replay.would_block.by_reason, live.blocked, "seed {seed}");
+        assert_eq!(replay.series, series_of(&site, &replay.series), "seed {seed}");
         assert!(live.blocked.values().all(|count| *count > 100), "seed {seed}: {live:?}");
         assert_eq!(
             replay,
@@ -53,6 +52,20 @@ async fn live_and_replay_say_the_same() {
         );
         assert_eq!(live, site.defense.view("shop", Window::Hour).unwrap().counters);
     }
+}
+
+/// What the log says was decided live, in the same parts of the time.
+fn series_of(site: &Site, parts: &[ReplayStep]) -> Vec<ReplayStep> {
+    let mut series: Vec<_> =
+        parts.iter().map(|part| ReplayStep { at_ms: part.at_ms, allowed: 0, would_block: 0 }).collect();
+    for entry in site.defense.access_log("shop", usize::MAX).unwrap() {
+        let part = series.iter_mut().rfind(|part| part.at_ms <= entry.at_ms).expect("the first one's");
+        match entry.outcome {
+            "blocked" => part.would_block += 1,
+            _ => part.allowed += 1,
+        }
+    }
+    series
 }
 
 #[tokio::test]
@@ -97,43 +110,4 @@ async fn a_log_that_only_knows_the_proxy_is_warned_about() {
     let warning = replay.warning.unwrap();
     assert!(warning.contains("198.51.100.99") && warning.contains("50 of 50"), "{warning}");
     assert_eq!(site.defense.view("shop", Window::Hour).unwrap().suggested_rps, None);
-}
-
-/// Prints what a million records cost; run it in release: the numbers of a debug build say nothing.
-#[tokio::test]
-#[ignore = "a measurement"]
-async fn a_million_records() {
-    const REQUESTS: usize = 1_000_000;
-    let many =
-        DefenseOptions { access_log_entries: REQUESTS + 100_000, tracked_clients_max: REQUESTS, ..options() };
-    let site = Site::with(many).await;
-    site.put(r#"{"mode":"enforce","rps":1,"burst":5,"deny_user_agents":["evilbot","re:\\bnutch\\b"]}"#).await;
-    for clients in [100, 10_000, 1_000_000] {
-        let mut numbers = Numbers(1);
-        let agents: Vec<_> =
-            (0..50).map(|n| format!("Mozilla/5.0 (X11; Linux x86_64) Firefox/{n}.0")).collect();
-        let requests: Vec<_> = (0..REQUESTS)
-            .map(|_| {
-                (std::net::Ipv4Addr::from_bits(numbers.below(clients) as u32).to_string(), numbers.below(50))
-            })
-            .collect();
-        let start = now();
-        for (client, agent) in &requests {
-            site.request("shop", client, "GET", "/products/7", &[("user-agent", &agents[*agent as usize])]);
-        }
-        let judged = start.elapsed();
-        let start = now();
-        let replay =
-            site.defense.replay("shop", br#"{"rps":2,"burst":10,"deny_user_agents":["evilbot"]}"#).unwrap();
-        println!(
-            "{clients} clients: {judged:?} to judge, {:?} to replay {}",
-            start.elapsed(),
-            replay.requests
-        );
-    }
-}
-
-#[expect(clippy::disallowed_methods, reason = "it measures")]
-fn now() -> Instant {
-    Instant::now()
 }

@@ -91,6 +91,8 @@ impl Ingress {
         let (store, clock) = (around.store.limit_store(), around.store.clock());
         let defense = Defense::open(store, clock, defense_options(configuration)).await;
         defense.register_metrics(around.registry);
+        #[cfg(debug_assertions)]
+        panic_for_tests(&defense);
         let refused = Counter::<u64>::default();
         let help = "Connections to apps that were closed at once, since too many were open or one could not be accepted";
         around.registry.register("http_ingress_connections_refused", help, refused.clone());
@@ -171,6 +173,22 @@ impl Ingress {
             listeners.spawn(watch_certificates(Arc::clone(certificates), shutdown.subscribe()));
         }
     }
+}
+
+/// Lets decisions about one path panic, where a test says so. It is not in a release build.
+#[cfg(debug_assertions)]
+#[expect(
+    clippy::disallowed_methods,
+    clippy::panic,
+    reason = "for tests, which have no other way to break it"
+)]
+fn panic_for_tests(defense: &Defense) {
+    let Ok(path) = std::env::var("TEST_TIDEGATE_DECISION_PANICS_AT") else { return };
+    defense.interpose(move |facts| {
+        if facts.path.as_bytes() == path.as_bytes() {
+            panic!("the test asked for it");
+        }
+    });
 }
 
 /// Reads changed certificates anew, whoever renewed them.

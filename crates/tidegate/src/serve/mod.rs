@@ -20,6 +20,7 @@ use std::{
 
 use handover::{Offer, Sockets};
 use prometheus_client::registry::Registry;
+use store::Opened;
 use thiserror::Error;
 use threads::Threads;
 use tidegate_guard::{
@@ -27,6 +28,7 @@ use tidegate_guard::{
     server::{self, Connections, ServerOptions, Shutdown, TlsError, Workers},
     service::{Service, ServiceOptions},
 };
+use tidegate_ingress::proxy::Backend;
 use tidegate_rate_limit::OpenStore;
 use tokio::{
     net::{TcpListener, UnixListener},
@@ -42,7 +44,7 @@ use crate::{
     config::{self, Configuration, Loaded, Sources},
     log::LevelHandle,
     secrets::{self, DataSecrets, SecretsError},
-    start::Prepared,
+    start::{self, Prepared},
 };
 
 /// Why nothing is served. Everything that was opened is closed again.
@@ -148,9 +150,16 @@ impl Instance {
         take_over: bool,
     ) -> Result<(Self, String), ServeError> {
         let Prepared { loaded, configuration, level, alerts } = prepared;
-        let (secrets, first_start) = match data_secrets(&configuration)? {
-            Some((secrets, made)) => (Some(secrets), made),
-            None => (None, false),
+        let serves_apps = configuration.apps.iter().any(|app| !matches!(app.backend, Backend::Demo));
+        let (secrets, first_start) = match data_secrets(&configuration) {
+            Ok(Some((secrets, made))) => (Some(secrets), made),
+            Ok(None) => (None, false),
+            Err(error) if serves_apps => {
+                let fault = start::chain(&error);
+                tracing::error!(kind = "guard-misconfigured", fault, "there are no secrets; apps are served");
+                (None, false)
+            }
+            Err(error) => return Err(error.into()),
         };
         // Before the store: an address that is taken shall not cost a recovery.
         let listener = &configuration.listener;
@@ -169,7 +178,7 @@ impl Instance {
 
         let mut registry = Registry::default();
         let metrics = Arc::new(Metrics::register(&mut registry));
-        let store = open_store(&configuration, &runtimes, take_over).await?;
+        let Opened { store, late } = store::open(&configuration, &runtimes, take_over, serves_apps).await?;
         metrics::register_store(&mut registry, &store);
         alerts.register(&mut registry);
 
@@ -187,6 +196,9 @@ impl Instance {
             listeners: &mut listeners,
         };
         let ingress = ingress::Ingress::start(ingress, &configuration, around).await;
+        if let Some(late) = late {
+            listeners.spawn(late.keep_opening(ingress.defense.clone(), shutdown.subscribe()));
+        }
 
         let face = guard::face(&loaded, secrets.as_ref(), &store, &metrics);
         let options = ServiceOptions {
@@ -359,29 +371,6 @@ fn offering(offer: Offer, directory: Option<PathBuf>) -> JoinSet<()> {
     }
     offering
 }
-
-/// Opens the store. Where it takes over, the other process still has it until its last answer.
-async fn open_store(
-    configuration: &Configuration,
-    runtimes: &[Handle],
-    take_over: bool,
-) -> Result<OpenStore, ServeError> {
-    let others = configuration.ingress.proxy.shutdown_timeout
-        + Duration::from_millis(configuration.listener.shutdown_timeout_ms);
-    let patience = if take_over { others + CLOSING } else { Duration::ZERO };
-    let deadline = tokio::time::Instant::now() + patience;
-    loop {
-        match store::open(&configuration.store, runtimes).await {
-            Err(error) if error.is_in_use() && tokio::time::Instant::now() < deadline => {
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-            opened => return Ok(opened?),
-        }
-    }
-}
-
-/// More than a process takes to close its store.
-const CLOSING: Duration = Duration::from_secs(10);
 
 /// Binds the socket with mode 0600, taking the place of one that nobody listens on any more.
 fn listen_socket(key: &'static str, path: &Path) -> Result<UnixListener, ServeError> {

@@ -131,8 +131,8 @@ fn note(seen: &Seen, head: &str) {
 
 fn answer(stream: &mut TcpStream, status: &str, headers: &str, body: &[u8]) -> io::Result<()> {
     let head = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n{headers}\r\n", body.len());
-    stream.write_all(head.as_bytes())?;
-    stream.write_all(body)
+    // In one piece: the second of two would wait for the first one's acknowledgement, 40 ms each time.
+    stream.write_all(&[head.as_bytes(), body].concat())
 }
 
 /// Reads the body and answers its length.

@@ -3,27 +3,15 @@
 use crate::{
     frames::{END_HEADERS, END_STREAM, Frames, HEADERS, RST_STREAM, frame},
     rig::{Rig, get},
-    support::{
-        server::Setup,
-        wire::{self, Wire},
-    },
+    support::server::Setup,
 };
 
 /// A server behind the proxies 127.0.0.1 and 198.51.100.0/24, whose policy lets each client make `burst` requests and
 /// then one in a quarter of an hour.
 fn limited(burst: u32, more: impl FnOnce(Setup) -> Setup) -> Rig {
     let rig = Rig::with(|setup| more(setup.set("ingress.trusted_proxies", "127.0.0.1,198.51.100.0/24")));
-    put(&rig, &format!(r#"{{"mode":"enforce","rps":0.001,"burst":{burst}}}"#));
+    rig.put(&format!(r#"{{"mode":"enforce","rps":0.001,"burst":{burst}}}"#));
     rig
-}
-
-#[track_caller]
-fn put(rig: &Rig, policy: &str) {
-    let bearer = format!("Bearer {}", rig.server.made_secret("admin_token"));
-    let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
-    let request = wire::request("PUT", "/api/v1/apps/shop/abuse", &headers, policy.as_bytes());
-    let reply = Wire::tcp(rig.server.admin).unwrap().exchange(&request).unwrap();
-    assert_eq!(reply.status, 200, "{}", reply.text());
 }
 
 /// How many of so many requests are let through, the forwarded header of each made from its number.
@@ -64,6 +52,8 @@ fn garbage_is_charged_to_the_hop_that_vouched_for_it() {
         let rig = limited(5, |setup| setup);
         assert_eq!(admitted(&rig, 20, |index| form.replace('#', &index.to_string())), 5, "{form}");
         assert!(!rig.server.log().contains("not-an-ip"), "{form}");
+        let unreadable = rig.server.metric("http_forwarded_unreadable_total");
+        assert_eq!(unreadable, if form.starts_with("fe80") { 0 } else { 20 }, "{form}");
     }
 }
 

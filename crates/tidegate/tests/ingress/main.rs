@@ -9,11 +9,17 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+#[path = "../crash/log_file.rs"]
+mod log_file;
+
 mod addresses;
+mod api;
 mod apps;
 mod authz;
 mod backend;
 mod bodies;
+mod bounds;
+mod fail_open;
 mod files;
 mod frames;
 mod framing;
@@ -21,11 +27,15 @@ mod headers;
 mod heads;
 mod http2;
 mod limits;
+mod operators;
+mod policy;
 mod proxy_protocol;
+mod refusals;
 mod reloading;
 mod rig;
 mod shield;
 mod slow;
+mod status;
 mod stopping;
 mod tls;
 mod trust;

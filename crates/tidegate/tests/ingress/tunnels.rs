@@ -1,7 +1,5 @@
 //! WebSockets: a tunnel is one long request.
 
-use std::io::Read as _;
-
 use rustix::process::Signal;
 
 use crate::{
@@ -22,9 +20,7 @@ fn open(rig: &Rig) -> crate::support::wire::Wire<std::net::TcpStream> {
 #[track_caller]
 fn echoes(wire: &mut crate::support::wire::Wire<std::net::TcpStream>, text: &[u8]) {
     wire.send(text).unwrap();
-    let mut back = vec![0; text.len()];
-    wire.stream().read_exact(&mut back).unwrap();
-    assert_eq!(back, text);
+    assert_eq!(wire.take(text.len()).unwrap(), text);
 }
 
 #[test]
@@ -34,9 +30,7 @@ fn bytes_go_both_ways_and_ends_arrive() {
     // What follows the request at once is the tunnel's too.
     wire.send(&[get("/ws", &UPGRADE), b"early".to_vec()].concat()).unwrap();
     assert_eq!(wire.reply().unwrap().status, 101);
-    let mut early = [0; 5];
-    wire.stream().read_exact(&mut early).unwrap();
-    assert_eq!(&early, b"early");
+    assert_eq!(wire.take(5).unwrap(), b"early");
     echoes(&mut wire, b"GET / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n");
     wire.finish_sending().unwrap();
     assert_eq!(wire.until_closed().unwrap(), b"");

@@ -7,6 +7,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod policies;
 mod rotation;
 
 use std::{

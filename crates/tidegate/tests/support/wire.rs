@@ -146,6 +146,14 @@ impl<S: Read + Write> Wire<S> {
         Ok(Reply { status, headers, body })
     }
 
+    /// Reads so many bytes, those first that came with an answer.
+    pub(crate) fn take(&mut self, length: usize) -> io::Result<Vec<u8>> {
+        while self.read.len() < length {
+            self.read_more()?;
+        }
+        Ok(self.read.drain(..length).collect())
+    }
+
     /// Reads until the server closes, and answers what came.
     ///
     /// # Errors
@@ -162,11 +170,16 @@ impl<S: Read + Write> Wire<S> {
 
     fn read_more(&mut self) -> io::Result<()> {
         let mut scratch = [0; 16 * 1024];
-        match self.stream.read(&mut scratch)? {
-            0 => Err(io::ErrorKind::UnexpectedEof.into()),
-            length => {
-                self.read.extend_from_slice(&scratch[..length]);
-                Ok(())
+        loop {
+            match self.stream.read(&mut scratch) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(length) => {
+                    self.read.extend_from_slice(&scratch[..length]);
+                    return Ok(());
+                }
+                // A process that was stopped and goes on, with a timeout on its socket.
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
             }
         }
     }

@@ -8,9 +8,10 @@ fn policy(mode: &str) -> Rules {
 
 #[test]
 fn the_first_that_applies_is_told() {
-    let well = Surroundings { routed: true, hides_clients: false, spreading: false };
+    let well = Surroundings { store_fault: None, routed: true, hides_clients: false, spreading: false };
     let hidden = Surroundings { hides_clients: true, ..well };
     let unrouted = Surroundings { routed: false, ..hidden };
+    let unread = Surroundings { store_fault: Some("the disk is away"), ..unrouted };
     let spreading = Surroundings { spreading: true, ..hidden };
     let table = [
         (policy("enforce"), well, "Enforcing"),
@@ -23,6 +24,7 @@ fn the_first_that_applies_is_told() {
         (policy("enforce"), unrouted, "NoRoutes"),
         (policy("off"), unrouted, "NoRoutes"),
         (Rules::Unknown, unrouted, "Pending"),
+        (Rules::Unknown, unread, "Pending"),
         (Rules::Invalid("it is damaged".to_owned()), unrouted, "InvalidPolicy"),
     ];
     for (policy, surroundings, condition) in table {
@@ -31,5 +33,7 @@ fn the_first_that_applies_is_told() {
         assert_eq!(serde_json::to_value(status.condition).unwrap(), condition, "{surroundings:?}");
         assert_eq!(status.condition.as_str(), condition);
         assert!(status.message.ends_with('.'), "{}", status.message);
+        let told = surroundings.store_fault.is_none_or(|fault| status.message.contains(fault));
+        assert!(told, "{}", status.message);
     }
 }
