@@ -4,3 +4,4 @@
 pub mod authz;
 pub mod defense;
 pub mod proxy;
+mod text;

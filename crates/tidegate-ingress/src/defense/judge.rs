@@ -6,7 +6,7 @@ use std::{
 };
 
 use http::{
-    HeaderMap,
+    HeaderMap, HeaderName,
     header::{FORWARDED, USER_AGENT},
 };
 use smallvec::SmallVec;
@@ -58,7 +58,7 @@ impl Defense {
     #[must_use]
     pub fn client(&self, peer: IpAddr, headers: &HeaderMap) -> Address {
         let settings = self.0.settings.read();
-        let lines = headers.get_all(settings.forwarded.header()).into_iter().map(|line| line.as_bytes());
+        let lines = headers.get_all(header_of(settings.forwarded)).into_iter().map(|line| line.as_bytes());
         let walk = walk(Address::from(peer), lines, &settings.trusted, settings.forwarded);
         if walk.unreadable {
             self.0.metrics.unreadable.inc();
@@ -126,11 +126,21 @@ impl Settings {
 
     fn origin(&self, request: &Incoming<'_>) -> Origin {
         let peer = Address::from(request.peer);
-        let forwarded = request.headers.contains_key(Source::XForwardedFor.header())
-            || request.headers.contains_key(FORWARDED);
+        let forwarded =
+            request.headers.contains_key(X_FORWARDED_FOR) || request.headers.contains_key(FORWARDED);
         Origin { peer, forwarded, trusted: self.trusted.contains(peer) }
     }
 }
+
+/// Where the addresses stand that trusted peers write. A name that is known is found without being read first.
+const fn header_of(source: Source) -> HeaderName {
+    match source {
+        Source::XForwardedFor => X_FORWARDED_FOR,
+        Source::Forwarded => FORWARDED,
+    }
+}
+
+const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
 impl RecordHandle {
     /// Notes what the app answered.

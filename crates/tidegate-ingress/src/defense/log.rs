@@ -104,12 +104,14 @@ impl Log {
         if self.bounds.entries == 0 {
             return 0;
         }
+        let method = &facts.method.as_bytes()[..facts.method.len().min(METHOD_BYTES_MAX)];
+        let last = self.open.records.last().map(|last| (last.method, last.path, last.user_agent));
         let record = Record {
             at_ms: facts.at_ms,
             client: bytes_of(facts.client),
-            method: self.text(&facts.method.as_bytes()[..facts.method.len().min(METHOD_BYTES_MAX)]),
-            path: self.text(facts.path.as_bytes()),
-            user_agent: self.text(facts.seen_user_agent()),
+            method: self.text(method, last.map(|last| last.0)),
+            path: self.text(facts.path.as_bytes(), last.map(|last| last.1)),
+            user_agent: self.text(facts.seen_user_agent(), last.map(|last| last.2)),
             status: AtomicU16::new(status),
             kind: u8::try_from(kind.place()).unwrap_or_default(),
         };
@@ -163,9 +165,12 @@ impl Log {
         self.sealed.push_back(Arc::new(std::mem::replace(&mut self.open, next)));
     }
 
-    /// Where the text stands in the open segment.
-    fn text(&mut self, text: &[u8]) -> Text {
+    /// Where the text stands in the open segment. Often it is what the last record said, too: then no hash is needed.
+    fn text(&mut self, text: &[u8], last: Option<Text>) -> Text {
         let texts = &mut self.open.texts;
+        if let Some(last) = last.filter(|last| text_at(texts, *last) == text) {
+            return last;
+        }
         let hash = self.hasher.hash_one(text);
         let same = |at: &Text| text_at(texts, *at) == text;
         let entry = self.known.entry(hash, same, |at| self.hasher.hash_one(text_at(texts, *at)));

@@ -7,6 +7,8 @@ use http::{
 };
 use tidegate_core::defense::{Reason, Wait};
 
+use crate::text::{Text, push_number};
+
 /// The answer to a request that is not let through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refusal {
@@ -55,11 +57,8 @@ impl Refusal {
         let (Some(wait), Some(retry_after_s)) = (self.wait(), self.retry_after_s()) else { return };
         let name = wait.limit.as_str();
         headers.insert(RETRY_AFTER, HeaderValue::from(retry_after_s));
-        let policy = format!("\"{name}\";q={};w={}", wait.burst, wait.window_s);
-        let state = format!("\"{name}\";r=0;t={retry_after_s}");
-        for (header, text) in [(&RATE_LIMIT_POLICY, policy), (&RATE_LIMIT, state)] {
-            headers.extend(HeaderValue::try_from(text).ok().map(|value| (header.clone(), value)));
-        }
+        set(headers, &RATE_LIMIT_POLICY, name, [(";q=", wait.burst), (";w=", wait.window_s)]);
+        set(headers, &RATE_LIMIT, name, [(";r=", 0), (";t=", retry_after_s)]);
     }
 
     /// The body and its type, by what the caller accepts: JSON if it names that before any text.
@@ -97,6 +96,21 @@ impl Refusal {
             Cause::Policy(Reason::RateLimit, wait) => wait,
             _ => None,
         }
+    }
+}
+
+/// Sets a header of structured fields: a name with numbers.
+fn set(headers: &mut HeaderMap, header: &'static HeaderName, name: &str, numbers: [(&str, u64); 2]) {
+    let mut text = Text::new();
+    text.push(b'"');
+    text.extend_from_slice(name.as_bytes());
+    text.push(b'"');
+    for (key, number) in numbers {
+        text.extend_from_slice(key.as_bytes());
+        push_number(&mut text, number);
+    }
+    if let Ok(value) = HeaderValue::from_bytes(&text) {
+        headers.insert(header, value);
     }
 }
 

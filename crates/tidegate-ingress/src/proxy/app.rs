@@ -1,6 +1,6 @@
 //! An app: what the configuration says of it, and what it keeps over a reload.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
 
 use tower_http::services::ServeDir;
 
@@ -53,7 +53,7 @@ pub(super) struct AppState {
 
 #[derive(Debug)]
 pub(super) enum Server {
-    Upstreams(Upstreams),
+    Upstreams(Arc<Upstreams>),
     Files(ServeDir),
     Demo,
 }
@@ -62,12 +62,13 @@ impl AppState {
     /// The app, going on with the connections and the requests in work of `before`.
     pub(super) fn new(app: &App, id: Option<AppId>, before: Option<&Self>, workers: usize) -> Self {
         let upstreams_before = match before.map(|before| &before.server) {
-            Some(Server::Upstreams(upstreams)) => Some(upstreams),
+            Some(Server::Upstreams(upstreams)) => Some(&**upstreams),
             _ => None,
         };
         let server = match &app.backend {
             Backend::Upstreams(addresses) => {
-                Server::Upstreams(Upstreams::new(addresses.clone(), upstreams_before, workers))
+                let upstreams = Upstreams::new(addresses.clone(), upstreams_before, workers);
+                Server::Upstreams(Arc::new(upstreams))
             }
             Backend::Root(root) => Server::Files(files::of(root)),
             Backend::Demo => Server::Demo,

@@ -1,6 +1,16 @@
 //! A client's connection, from its first byte to its end.
 
-use std::{future::poll_fn, net::IpAddr, sync::Arc, time::Duration};
+use std::{
+    future::{pending, poll_fn},
+    net::IpAddr,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::Poll,
+    time::Duration,
+};
 
 use hyper::{server::conn, service::service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -13,7 +23,9 @@ use tokio::{
 };
 use tokio_rustls::TlsAcceptor;
 
-use super::{Proxy, ProxyOptions, context::Context, handler, proxy_protocol, tunnel, watched::Watched};
+use super::{
+    Proxy, ProxyOptions, aside::Aside, context::Context, handler, proxy_protocol, tunnel, watched::Watched,
+};
 
 /// For so long a connection that idles when the server ends may still send a request that is on its way.
 const LAST_CALL: Duration = Duration::from_millis(500);
@@ -91,34 +103,32 @@ where
         .max_buf_size(options.header_bytes_max.max(SEND_BYTES_MAX).max(MIN_BUFFER_BYTES))
         .max_header_size(options.header_bytes_max)
         .max_headers(options.headers_max)
-        .serve_connection(
-            TokioIo::new(watched),
-            service_fn(|request| Box::pin(handler::answer(Arc::clone(&context), request))),
-        );
+        .serve_connection(TokioIo::new(watched), service_fn(|request| handler::answer(&context, request)));
     let served = {
-        let stalled = activity.stalled(patience(options));
-        tokio::pin!(stalled);
-        let last_call = sleep(LAST_CALL);
-        tokio::pin!(last_call);
-        let (mut ending, mut ended) = (false, false);
-        loop {
+        // Nobody else sees it; it has to be shared with what is watched beside the connection.
+        let farewell = AtomicBool::new(false);
+        let mut cut = Aside::new(Box::pin(async {
             tokio::select! {
-                biased;
-                served = poll_fn(|cx| connection.poll_without_shutdown(cx)) => break served.is_ok(),
-                () = told(&mut shutdown), if !ending => {
-                    ending = true;
-                    context.end();
-                    let call = if context.has_begun() { LAST_CALL } else { FIRST_CALL };
-                    last_call.as_mut().reset(Instant::now() + call);
-                }
-                () = &mut last_call, if ending && !ended => {
-                    ended = true;
-                    Pin::new(&mut connection).graceful_shutdown();
-                }
-                () = context.fed_up.notified() => break false,
-                () = &mut stalled => break false,
+                () = end(&mut shutdown, &context, &farewell) => {}
+                () = context.fed_up.notified() => {}
+                () = activity.stalled(patience(options)) => {}
             }
-        }
+        }));
+        poll_fn(|cx| {
+            loop {
+                if let Poll::Ready(served) = connection.poll_without_shutdown(cx) {
+                    return Poll::Ready(served.is_ok());
+                }
+                if Pin::new(&mut cut).poll(cx).is_ready() {
+                    return Poll::Ready(false);
+                }
+                if !farewell.swap(false, Ordering::Relaxed) {
+                    return Poll::Pending;
+                }
+                Pin::new(&mut connection).graceful_shutdown();
+            }
+        })
+        .await
     };
     if !served {
         return;
@@ -133,6 +143,15 @@ where
         }
         None => close(stream, activity.left_unread()).await,
     }
+}
+
+/// Once the server ends: asks the connection to take its leave after a moment, and goes on for ever.
+async fn end(shutdown: &mut Shutdown, context: &Context, farewell: &AtomicBool) {
+    told(shutdown).await;
+    context.end();
+    sleep(if context.has_begun() { LAST_CALL } else { FIRST_CALL }).await;
+    farewell.store(true, Ordering::Relaxed);
+    pending::<()>().await;
 }
 
 async fn run_http2<S>(stream: S, context: Arc<Context>, options: &ProxyOptions, mut shutdown: Shutdown)
@@ -150,7 +169,7 @@ where
         .max_send_buf_size(SEND_BYTES_MAX)
         .serve_connection(
             TokioIo::new(watched),
-            service_fn(move |request| handler::answer(Arc::clone(&answering), request)),
+            service_fn(move |request| handler::answer(&answering, request)),
         );
     tokio::pin!(connection);
     let stalled = activity.stalled(patience(options));

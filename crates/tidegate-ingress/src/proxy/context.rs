@@ -38,7 +38,7 @@ pub(super) struct Context {
 #[derive(Debug)]
 pub(super) struct Tunnel {
     pub(super) app: Tunnelled,
-    pub(super) permit: Permit,
+    pub(super) permit: Option<Permit>,
 }
 
 /// How many more requests than it let end a client may give up on one connection. A page that is left cancels what it
@@ -105,6 +105,11 @@ pub(super) struct InFlight {
 }
 
 impl InFlight {
+    /// The connection that it came on.
+    pub(super) const fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
     /// It was answered to its end.
     pub(super) fn ended(&mut self) {
         if !std::mem::replace(&mut self.ended, true) {

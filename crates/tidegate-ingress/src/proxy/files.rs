@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use bytes::Bytes;
-use http::{Method, Request, Response, Uri};
+use http::{Request, Response, Uri, request::Parts};
 use http_body_util::Empty;
 use tower_http::services::{ServeDir, fs::ServeFileSystemResponseBody};
 
@@ -17,17 +17,15 @@ pub(super) fn of(root: &Path) -> ServeDir {
 /// A path with a hidden part (`.git`, `.env`) is answered as one that is not there; `.well-known` is public by
 /// its definition. Links are followed: what is linked in the directory is meant to be served.
 pub(super) async fn answer(
-    directory: &ServeDir,
-    method: Method,
-    uri: Uri,
-    headers: http::HeaderMap,
+    directory: &mut ServeDir,
+    asked: &mut Parts,
 ) -> Response<ServeFileSystemResponseBody> {
-    let is_hidden = has_hidden_part(uri.path());
     let mut request = Request::new(Empty::<Bytes>::new());
-    *request.method_mut() = method;
-    *request.uri_mut() = if is_hidden { Uri::from_static("/.hidden/") } else { uri };
-    *request.headers_mut() = headers;
-    let mut directory = directory.clone();
+    *request.method_mut() = asked.method.clone();
+    let is_hidden = has_hidden_part(asked.uri.path());
+    *request.uri_mut() =
+        if is_hidden { Uri::from_static("/.hidden/") } else { std::mem::take(&mut asked.uri) };
+    *request.headers_mut() = std::mem::take(&mut asked.headers);
     match directory.try_call(request).await {
         Ok(response) => response,
         Err(error) => {

@@ -6,6 +6,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use memchr::memchr;
+
 /// What the heads of a connection were found to be, by their number from 0.
 #[derive(Debug)]
 pub(super) struct Found {
@@ -96,7 +98,7 @@ impl Scanner {
     }
 
     fn scan_line<'a>(&mut self, bytes: &'a [u8], found: &Found) -> &'a [u8] {
-        let Some(end) = bytes.iter().position(|byte| *byte == b'\n') else {
+        let Some(end) = memchr(b'\n', bytes) else {
             self.keep(bytes);
             return &[];
         };

@@ -1,22 +1,30 @@
 //! One request: whose it is, which app it is for, whether it may pass, and its answer.
 
-use std::{convert::Infallible, sync::Arc};
+use std::{
+    convert::Infallible,
+    pin::Pin,
+    sync::Arc,
+    task::{Context as Task, Poll},
+};
 
 use http::{HeaderValue, Method, Request, Response, StatusCode, Version, header, request::Parts};
 use hyper::body::{Body as _, Incoming};
 use tidegate_core::{address::Address, path};
+use tower_http::services::ServeDir;
 
 use super::{
     ProxyOptions, answers,
     app::{AppState, Server},
     body::{AnswerBody, BodyLimits, Held, Source},
-    context::Context,
-    demo, files, forward,
+    context::{Context, InFlight},
+    demo, files,
+    forward::Errand,
     headers::{self, Origin},
     shield::Permit,
     target,
+    upstream::Upstreams,
 };
-use crate::defense::{Incoming as Judging, Judged};
+use crate::defense::{Incoming as Judging, Judged, RecordHandle};
 
 /// An answer, and the app's place that is held until its end.
 pub(super) struct Reply {
@@ -30,65 +38,211 @@ impl From<Response<Source>> for Reply {
     }
 }
 
-/// What the HTTP library calls for every request.
-pub(super) async fn answer(
-    context: Arc<Context>,
-    request: Request<Incoming>,
-) -> Result<Response<AnswerBody>, Infallible> {
-    let in_flight = context.begin();
-    let head = (request.version() <= Version::HTTP_11).then(|| context.next_head());
-    let Reply { mut response, permit } = match head {
-        Some(head) if context.framing.is_ambiguous(head) => {
-            context.activity.leave_unread();
-            answers::last(StatusCode::BAD_REQUEST, "the request is framed in two ways\n").into()
-        }
-        _ => respond(&context, request).await,
-    };
-    match head {
-        Some(head) if context.is_ending() || context.framing.is_last(head) => {
-            if response.status() != StatusCode::SWITCHING_PROTOCOLS {
-                response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
-            }
-        }
-        Some(_) => {}
-        None => drop(response.headers_mut().remove(header::CONNECTION)),
-    }
-    Ok(response.map(|source| AnswerBody::new(source, Held { in_flight, _permit: permit })))
+/// An answer to come. What is refused is answered at once: only what goes on to an app is worth an allocation, and a
+/// large one, since the connection to the app's server lives in it.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "both ends are taken often, and a box would cost more than the copy"
+)]
+pub(super) enum Answering {
+    /// None once it was taken.
+    Now(Option<Response<AnswerBody>>),
+    /// From an app.
+    Later(Pin<Box<dyn Future<Output = Response<AnswerBody>> + Send>>),
 }
 
-async fn respond(context: &Arc<Context>, request: Request<Incoming>) -> Reply {
-    let options = context.proxy.options();
-    let (mut parts, body) = request.into_parts();
-    if let Some(refusal) = unusable(&mut parts, &options) {
-        return refuse(context, &body, refusal);
+impl Future for Answering {
+    type Output = Result<Response<AnswerBody>, Infallible>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Task<'_>) -> Poll<Self::Output> {
+        match self.get_mut() {
+            Self::Now(response) => {
+                response.take().map_or(Poll::Pending, |response| Poll::Ready(Ok(response)))
+            }
+            Self::Later(response) => response.as_mut().poll(cx).map(Ok),
+        }
     }
-    let host = target::host(&parts.headers).unwrap_or_default();
-    let Some(app) = context.proxy.routes().app(host).cloned() else {
-        let refusal = answers::text(StatusCode::NOT_FOUND, "no app has this host\n");
-        return refuse(context, &body, refusal);
-    };
-    let origin = origin(context, &parts, &options);
-    let judged = app.id.as_ref().map(|id| {
-        context.proxy.defense.judge(
-            id,
-            &Judging {
-                peer: context.peer,
-                client: Address::from(origin.client),
-                host,
-                method: parts.method.as_str(),
-                path: parts.uri.path(),
-                headers: &parts.headers,
-            },
-        )
-    });
-    let reply = match refusal(judged.as_ref(), &parts) {
-        Some(refusal) => refuse(context, &body, refusal),
-        None => shielded(context, &app, parts, body, origin, &options).await,
-    };
-    if let Some(judged) = judged {
-        judged.record.finish(reply.response.status().as_u16());
+}
+
+/// What the HTTP library calls for every request.
+pub(super) fn answer(context: &Arc<Context>, request: Request<Incoming>) -> Answering {
+    let turn = Turn::begin(context, request.version());
+    if turn.head.is_some_and(|head| context.framing.is_ambiguous(head)) {
+        context.activity.leave_unread();
+        let refusal = answers::last(StatusCode::BAD_REQUEST, "the request is framed in two ways\n");
+        return turn.now(refusal.into());
     }
-    reply
+    match Passed::sift(context, request) {
+        Ok(mut passed) => Answering::Later(Box::pin(async move {
+            let reply = passed.serve(turn.in_flight.context()).await;
+            turn.end(reply)
+        })),
+        Err(refusal) => turn.now(refusal),
+    }
+}
+
+/// A request's turn on its connection.
+struct Turn {
+    in_flight: InFlight,
+    /// The number of its head; none in HTTP/2.
+    head: Option<u64>,
+}
+
+impl Turn {
+    fn begin(context: &Arc<Context>, version: Version) -> Self {
+        let head = (version <= Version::HTTP_11).then(|| context.next_head());
+        Self { in_flight: context.begin(), head }
+    }
+
+    fn now(self, reply: Reply) -> Answering {
+        Answering::Now(Some(self.end(reply)))
+    }
+
+    fn end(self, reply: Reply) -> Response<AnswerBody> {
+        let Reply { mut response, permit } = reply;
+        let context = self.in_flight.context();
+        match self.head {
+            Some(head) if context.is_ending() || context.framing.is_last(head) => {
+                if response.status() != StatusCode::SWITCHING_PROTOCOLS {
+                    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+                }
+            }
+            Some(_) => {}
+            None => drop(response.headers_mut().remove(header::CONNECTION)),
+        }
+        response.map(|source| AnswerBody::new(source, Held { in_flight: self.in_flight, _permit: permit }))
+    }
+}
+
+/// A request that nothing stands against, on its way to its app.
+struct Passed {
+    options: Arc<ProxyOptions>,
+    record: Option<RecordHandle>,
+    permit: Option<Permit>,
+    work: Work,
+}
+
+/// What there is to do for a request.
+enum Work {
+    Servers(Arc<Upstreams>, Errand),
+    Files(ServeDir, Parts),
+}
+
+impl Passed {
+    /// Lets a request through, or answers it.
+    #[expect(
+        clippy::result_large_err,
+        reason = "both ends are taken often, and a box would cost more than the copy"
+    )]
+    fn sift(context: &Context, request: Request<Incoming>) -> Result<Self, Reply> {
+        let options = context.proxy.options();
+        let (mut parts, body) = request.into_parts();
+        if let Some(refusal) = unusable(&mut parts, &options) {
+            return Err(refuse(context, &body, refusal));
+        }
+        let host = target::host(&parts.headers).unwrap_or_default();
+        let routes = context.proxy.routes();
+        let Some(app) = routes.app(host) else {
+            let refusal = answers::text(StatusCode::NOT_FOUND, "no app has this host\n");
+            return Err(refuse(context, &body, refusal));
+        };
+        let origin = origin(context, &parts, &options);
+        let judged = app.id.as_ref().map(|id| {
+            context.proxy.defense.judge(
+                id,
+                &Judging {
+                    peer: context.peer,
+                    client: Address::from(origin.client),
+                    host,
+                    method: parts.method.as_str(),
+                    path: parts.uri.path(),
+                    headers: &parts.headers,
+                },
+            )
+        });
+        let record = match judged {
+            // Its status stands in the access log already.
+            Some(Judged { refusal: Some(refusal), .. }) => {
+                let response = refusal.response(&parts.headers).map(Source::from);
+                return Err(refuse(context, &body, response));
+            }
+            Some(Judged { refusal: None, record }) => Some(record),
+            None => None,
+        };
+        match admit(context, app, parts, body, origin, &options) {
+            Ok((permit, work)) => Ok(Self { options, record, permit: Some(permit), work }),
+            Err(reply) => {
+                note(record.as_ref(), &reply);
+                Err(reply)
+            }
+        }
+    }
+
+    async fn serve(&mut self, context: &Context) -> Reply {
+        let permit = self.permit.take();
+        let reply = match &mut self.work {
+            Work::Servers(upstreams, errand) => errand.run(context, upstreams, &self.options, permit).await,
+            Work::Files(directory, parts) => {
+                let response = files::answer(directory, parts).await;
+                Reply { response: response.map(Source::File), permit }
+            }
+        };
+        note(self.record.as_ref(), &reply);
+        reply
+    }
+}
+
+fn note(record: Option<&RecordHandle>, reply: &Reply) {
+    if let Some(record) = record {
+        record.finish(reply.response.status().as_u16());
+    }
+}
+
+/// Behind the defense: the app's own bounds, and what there is to do for it. What needs no waiting is answered.
+#[expect(
+    clippy::result_large_err,
+    reason = "both ends are taken often, and a box would cost more than the copy"
+)]
+fn admit(
+    context: &Context,
+    app: &AppState,
+    mut parts: Parts,
+    body: Incoming,
+    origin: Origin,
+    options: &ProxyOptions,
+) -> Result<(Permit, Work), Reply> {
+    let refuse = |response| Err(refuse(context, &body, response));
+    if app.stopped {
+        return refuse(answers::text(StatusCode::SERVICE_UNAVAILABLE, "the app is stopped\n"));
+    }
+    if !app.allow_ambiguous_paths && path::is_ambiguous(parts.uri.path().as_bytes()) {
+        return refuse(answers::text(StatusCode::BAD_REQUEST, "the path can be read in two ways\n"));
+    }
+    let Some(permit) = app.in_work.enter(app.shield.max_concurrency) else {
+        return refuse(answers::again(StatusCode::SERVICE_UNAVAILABLE, "the app has enough to do\n"));
+    };
+    if body.size_hint().lower() > app.shield.max_body_bytes {
+        return refuse(answers::text(StatusCode::PAYLOAD_TOO_LARGE, "the body is too long\n"));
+    }
+    match &app.server {
+        Server::Upstreams(upstreams) => {
+            let limits = BodyLimits {
+                bytes_max: app.shield.max_body_bytes,
+                idle: options.body_idle_timeout,
+                total: options.body_timeout,
+            };
+            Ok((permit, Work::Servers(Arc::clone(upstreams), Errand::new(parts, body, origin, limits))))
+        }
+        Server::Files(directory) => {
+            note_unread(context, &body);
+            Ok((permit, Work::Files(directory.clone(), parts)))
+        }
+        Server::Demo => {
+            note_unread(context, &body);
+            headers::for_app(&mut parts.headers, origin);
+            Err(Reply { response: demo::answer(&parts), permit: Some(permit) })
+        }
+    }
 }
 
 /// The answer to a head that no app should see.
@@ -112,74 +266,8 @@ fn origin(context: &Context, parts: &Parts, options: &ProxyOptions) -> Origin {
     Origin { client, peer_is_trusted: options.trusted.contains(Address::from(context.peer)), is_secure }
 }
 
-fn refusal(judged: Option<&Judged>, parts: &Parts) -> Option<Response<Source>> {
-    let refusal = judged?.refusal.as_ref()?;
-    Some(refusal.response(&parts.headers).map(Source::from))
-}
-
-/// Behind the defense: the app's own bounds, then its server.
-async fn shielded(
-    context: &Arc<Context>,
-    app: &Arc<AppState>,
-    parts: Parts,
-    body: Incoming,
-    origin: Origin,
-    options: &ProxyOptions,
-) -> Reply {
-    if app.stopped {
-        return refuse(
-            context,
-            &body,
-            answers::text(StatusCode::SERVICE_UNAVAILABLE, "the app is stopped\n"),
-        );
-    }
-    if !app.allow_ambiguous_paths && path::is_ambiguous(parts.uri.path().as_bytes()) {
-        return refuse(
-            context,
-            &body,
-            answers::text(StatusCode::BAD_REQUEST, "the path can be read in two ways\n"),
-        );
-    }
-    let Some(permit) = app.in_work.enter(app.shield.max_concurrency) else {
-        return refuse(
-            context,
-            &body,
-            answers::again(StatusCode::SERVICE_UNAVAILABLE, "the app has enough to do\n"),
-        );
-    };
-    if body.size_hint().lower() > app.shield.max_body_bytes {
-        return refuse(
-            context,
-            &body,
-            answers::text(StatusCode::PAYLOAD_TOO_LARGE, "the body is too long\n"),
-        );
-    }
-    let limits = BodyLimits {
-        bytes_max: app.shield.max_body_bytes,
-        idle: options.body_idle_timeout,
-        total: options.body_timeout,
-    };
-    match &app.server {
-        Server::Upstreams(upstreams) => {
-            let way = forward::Way { context, upstreams, options, limits, origin };
-            way.forward(parts, body, permit).await
-        }
-        Server::Files(directory) => {
-            note_unread(context, &body);
-            let response = files::answer(directory, parts.method, parts.uri, parts.headers).await;
-            Reply { response: response.map(Source::File), permit: Some(permit) }
-        }
-        Server::Demo => {
-            note_unread(context, &body);
-            let mut parts = parts;
-            headers::for_app(&mut parts.headers, origin);
-            Reply { response: demo::answer(&parts), permit: Some(permit) }
-        }
-    }
-}
-
 /// An answer in the app's place. A body that nobody will read ends the connection.
-pub(super) fn refuse(context: &Context, body: &Incoming, response: Response<Source>) -> Reply {
+fn refuse(context: &Context, body: &Incoming, response: Response<Source>) -> Reply {
     if body.is_end_stream() {
         return response.into();
     }

@@ -4,49 +4,60 @@
 use std::net::IpAddr;
 
 use http::{
-    HeaderMap, HeaderName, HeaderValue,
-    header::{
-        CONNECTION, CONTENT_LENGTH, COOKIE, EXPECT, FORWARDED, HOST, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION,
-        TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
-    },
+    HeaderMap, HeaderName, HeaderValue, Version,
+    header::{CONNECTION, CONTENT_LENGTH, COOKIE, HOST, InvalidHeaderValue, UPGRADE},
 };
+use smallvec::SmallVec;
 
-const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
-const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
+use crate::text::{Text, push_number};
+
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
-const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
-const X_FORWARDED_PORT: HeaderName = HeaderName::from_static("x-forwarded-port");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const X_REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
 
-/// Says who the client is, by the word of some other proxy: of no meaning from anybody who is not trusted.
-const FOREIGN_ADDRESSES: [HeaderName; 5] = [
-    HeaderName::from_static("cf-connecting-ip"),
-    HeaderName::from_static("true-client-ip"),
-    HeaderName::from_static("x-client-ip"),
-    HeaderName::from_static("x-cluster-client-ip"),
-    HeaderName::from_static("fastly-client-ip"),
-];
+/// How far a header goes, by its name alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    /// Belongs to one hop whether `Connection` names it or not.
+    Hop,
+    /// Stays here, whoever sent it: the app would wait for nobody, take another method than the one the policies see,
+    /// or read who the client is where we don't write it.
+    Here,
+    /// Says who the client is or what it asked for, by the word of some other proxy: of no meaning from anybody who is
+    /// not trusted.
+    Trusted,
+    /// Goes through.
+    Through,
+}
 
-/// Would let a request pass as another method than the one the policies see.
-const METHOD_OVERRIDES: [HeaderName; 3] = [
-    HeaderName::from_static("x-http-method-override"),
-    HeaderName::from_static("x-http-method"),
-    HeaderName::from_static("x-method-override"),
-];
-
-/// What belongs to one hop whether `Connection` names it or not.
-const HOP_BY_HOP: [HeaderName; 9] = [
-    CONNECTION,
-    KEEP_ALIVE,
-    PROXY_CONNECTION,
-    PROXY_AUTHENTICATE,
-    PROXY_AUTHORIZATION,
-    TE,
-    TRAILER,
-    TRANSFER_ENCODING,
-    UPGRADE,
-];
+impl Reach {
+    /// Each header is looked at once: most heads hold none of these names, and to look for each of them in every head
+    /// would cost more than all the rest that is done to it.
+    fn of(name: &HeaderName) -> Self {
+        match name.as_str() {
+            "connection"
+            | "keep-alive"
+            | "proxy-connection"
+            | "proxy-authenticate"
+            | "proxy-authorization"
+            | "te"
+            | "trailer"
+            | "transfer-encoding"
+            | "upgrade" => Self::Hop,
+            "expect" | "forwarded" | "x-http-method-override" | "x-http-method" | "x-method-override" => {
+                Self::Here
+            }
+            "cf-connecting-ip"
+            | "true-client-ip"
+            | "x-client-ip"
+            | "x-cluster-client-ip"
+            | "fastly-client-ip"
+            | "x-forwarded-host"
+            | "x-forwarded-port" => Self::Trusted,
+            _ => Self::Through,
+        }
+    }
+}
 
 /// Who sent a request, for the app behind.
 #[derive(Debug, Clone, Copy)]
@@ -62,26 +73,17 @@ pub(super) struct Origin {
 /// Makes the headers of a request those of the next hop: first what belongs to the client's hop is removed, then
 /// ours are set, so that a client that names them in `Connection` can't have them removed.
 pub(super) fn for_app(headers: &mut HeaderMap, origin: Origin) {
-    remove_hop_by_hop(headers);
-    // The body is sent as it comes, so nobody waits for a word to go on.
-    headers.remove(EXPECT);
-    for name in METHOD_OVERRIDES {
-        headers.remove(name);
-    }
-    headers.remove(FORWARDED);
-    if !origin.peer_is_trusted {
-        for name in FOREIGN_ADDRESSES {
-            headers.remove(name);
-        }
-        headers.remove(X_FORWARDED_HOST);
-        headers.remove(X_FORWARDED_PORT);
-    }
-    if !origin.peer_is_trusted || !headers.contains_key(X_FORWARDED_PROTO) {
+    remove(headers, |reach| match reach {
+        Reach::Hop | Reach::Here => true,
+        Reach::Trusted => !origin.peer_is_trusted,
+        Reach::Through => false,
+    });
+    if !origin.peer_is_trusted || !headers.contains_key(&X_FORWARDED_PROTO) {
         let scheme = if origin.is_secure { "https" } else { "http" };
         headers.insert(X_FORWARDED_PROTO, HeaderValue::from_static(scheme));
     }
     // An address's text is always a header's value.
-    if let Ok(client) = HeaderValue::try_from(origin.client.to_string()) {
+    if let Ok(client) = address(origin.client) {
         headers.insert(X_FORWARDED_FOR, client.clone());
         headers.insert(X_REAL_IP, client);
     }
@@ -90,7 +92,13 @@ pub(super) fn for_app(headers: &mut HeaderMap, origin: Origin) {
 
 /// Makes the headers of an answer those of the client's hop.
 pub(super) fn for_client(headers: &mut HeaderMap) {
-    remove_hop_by_hop(headers);
+    remove(headers, |reach| reach == Reach::Hop);
+}
+
+/// Whether a server that answers so takes another request on the connection.
+pub(super) fn keeps_alive(version: Version, headers: &HeaderMap) -> bool {
+    let closes = |value: &HeaderValue| tokens(value).any(|token| token.eq_ignore_ascii_case(b"close"));
+    version == Version::HTTP_11 && !headers.get_all(CONNECTION).iter().any(closes)
 }
 
 /// The protocol that the client asks to change to, if it does.
@@ -107,25 +115,34 @@ pub(super) fn set_upgrade(headers: &mut HeaderMap, protocol: HeaderValue) {
     headers.insert(UPGRADE, protocol);
 }
 
-fn remove_hop_by_hop(headers: &mut HeaderMap) {
-    if headers.contains_key(CONNECTION) {
-        let named: Vec<HeaderName> = headers
-            .get_all(CONNECTION)
-            .iter()
-            .flat_map(tokens)
-            .filter(|token| !is_usual(token))
+/// Removes what `Connection` names, and each header whose reach `goes` no further.
+fn remove(headers: &mut HeaderMap, goes: impl Fn(Reach) -> bool) {
+    let mut removed: SmallVec<[HeaderName; 4]> =
+        headers.keys().filter(|name| goes(Reach::of(name))).cloned().collect();
+    if removed.contains(&CONNECTION) {
+        let named = headers.get_all(CONNECTION).iter().flat_map(tokens).filter(|token| !is_usual(token));
+        // What frames and addresses the request is not the client's to remove.
+        let named = named
             .filter_map(|token| HeaderName::from_bytes(token).ok())
-            .collect();
-        for name in named {
-            // What frames and addresses the request is not the client's to remove.
-            if name != HOST && name != CONTENT_LENGTH {
-                headers.remove(name);
-            }
-        }
+            .filter(|name| *name != HOST && *name != CONTENT_LENGTH);
+        removed.extend(named);
     }
-    for name in HOP_BY_HOP {
+    for name in removed {
         headers.remove(name);
     }
+}
+
+/// An address as a header's value. Nearly all are IPv4: four numbers, for which the general formatter does a lot.
+fn address(address: IpAddr) -> Result<HeaderValue, InvalidHeaderValue> {
+    let IpAddr::V4(v4) = address else { return HeaderValue::try_from(address.to_string()) };
+    let mut text = Text::new();
+    for (index, number) in v4.octets().into_iter().enumerate() {
+        if index > 0 {
+            text.push(b'.');
+        }
+        push_number(&mut text, number.into());
+    }
+    HeaderValue::from_bytes(&text)
 }
 
 /// What most `Connection` headers hold, which is no header's name or removed anyway.
@@ -151,6 +168,10 @@ fn join_cookies(headers: &mut HeaderMap) {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
+    use proptest::prelude::*;
+
     use super::*;
 
     fn map(lines: &[(&'static str, &'static str)]) -> HeaderMap {
@@ -168,11 +189,8 @@ mod tests {
         lines
     }
 
-    const STRANGER: Origin = Origin {
-        client: IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 7)),
-        peer_is_trusted: false,
-        is_secure: true,
-    };
+    const STRANGER: Origin =
+        Origin { client: IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7)), peer_is_trusted: false, is_secure: true };
 
     #[track_caller]
     fn check(origin: Origin, lines: &[(&'static str, &'static str)], expected: &[&str]) {
@@ -229,6 +247,15 @@ mod tests {
                 "x-real-ip: 192.0.2.7",
             ],
         );
+    }
+
+    proptest! {
+        #[test]
+        fn an_address_is_written_as_everywhere(bits: u32) {
+            let client = IpAddr::from(Ipv4Addr::from(bits));
+            let written = address(client).unwrap();
+            prop_assert_eq!(written.to_str().unwrap(), client.to_string());
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 mod answers;
 mod app;
+mod aside;
 mod body;
 mod connection;
 mod context;

@@ -18,12 +18,9 @@ use hyper::{
     client::conn::http1,
 };
 use hyper_util::rt::TokioIo;
-use tokio::{
-    net::TcpStream,
-    time::{Instant, Sleep, sleep},
-};
+use tokio::{net::TcpStream, time::Instant};
 
-use super::{super::body::RequestBody, Failure, Limits, Upstream};
+use super::{super::body::RequestBody, Failure, Limits, Upstream, patience::Patience};
 
 /// A connection to a server.
 #[derive(Debug)]
@@ -33,6 +30,7 @@ pub(in crate::proxy) struct Connection {
     /// The driver must not be polled any more.
     ended: bool,
     used_at: Instant,
+    patience: Patience,
 }
 
 /// A server's stream once it speaks another protocol, and what of it was read already.
@@ -49,7 +47,8 @@ impl Connection {
             .max_headers(limits.headers_max)
             .handshake(TokioIo::new(stream))
             .await?;
-        Ok(Self { sender, driver, ended: false, used_at: Instant::now() })
+        let now = Instant::now();
+        Ok(Self { sender, driver, ended: false, used_at: now, patience: Patience::new(now) })
     }
 
     pub(super) const fn used_at(&self) -> Instant {
@@ -61,41 +60,42 @@ impl Connection {
         self.used_at + idle > Instant::now() && self.is_ready()
     }
 
-    /// Sends a request and awaits the head of its answer. After a 101 the connection [becomes a
-    /// tunnel](Self::into_tunnel).
+    /// Sends a request and awaits the head of its answer, for so long. After a 101 the connection [becomes a
+    /// tunnel](Self::into_tunnel). The request is there again if nothing of it was sent.
     pub(in crate::proxy) async fn send(
         &mut self,
-        request: Request<RequestBody>,
+        request: &mut Option<Request<RequestBody>>,
+        patience: Duration,
     ) -> Result<Response<Incoming>, Failure> {
-        let sent = self.sender.try_send_request(request);
+        let Some(sending) = request.take() else { return Err(Failure::Broken) };
+        self.patience.begin(patience);
+        let sent = self.sender.try_send_request(sending);
         tokio::pin!(sent);
         let answered = std::future::poll_fn(|cx| {
             let mut unwoken = Context::from_waker(Waker::noop());
             self.drive(cx);
             match sent.as_mut().poll(&mut unwoken) {
-                Poll::Ready(answered) => Poll::Ready(Some(answered)),
-                Poll::Pending if self.ended => Poll::Ready(None),
-                Poll::Pending => Poll::Pending,
+                Poll::Ready(Ok(response)) => Poll::Ready(Ok(response)),
+                Poll::Ready(Err(mut error)) => {
+                    *request = error.take_message();
+                    Poll::Ready(Err(if request.is_some() { Failure::Unsent } else { Failure::Broken }))
+                }
+                Poll::Pending if self.ended => Poll::Ready(Err(Failure::Broken)),
+                Poll::Pending => self.patience.poll_end(cx).map(|()| Err(Failure::Late)),
             }
         })
         .await;
-        let response = match answered {
-            Some(Ok(response)) => response,
-            Some(Err(mut error)) => {
-                return Err(match error.take_message() {
-                    Some(request) => Failure::Unsent(Box::new(request)),
-                    None => Failure::Broken,
-                });
-            }
-            None => return Err(Failure::Broken),
-        };
+        let response = answered?;
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             // The connection is done with HTTP once it has handed over what it has read.
             std::future::poll_fn(|cx| {
                 self.drive(cx);
-                if self.ended { Poll::Ready(()) } else { Poll::Pending }
+                if self.ended {
+                    return Poll::Ready(Ok(()));
+                }
+                self.patience.poll_end(cx).map(|()| Err(Failure::Late))
             })
-            .await;
+            .await?;
         }
         Ok(response)
     }
@@ -128,35 +128,31 @@ const MIN_BUFFER_BYTES: usize = 8192;
 pub(in crate::proxy) struct UpstreamBody {
     body: Incoming,
     connection: Option<Box<Connection>>,
-    upstream: Arc<Upstream>,
-    worker: usize,
-    idle_max: usize,
+    home: Home,
     /// How long the server may send nothing.
     patience: Duration,
-    silence: Option<Pin<Box<Sleep>>>,
     /// Something has come since the silence was last measured.
     heard: bool,
+}
+
+/// Where a connection is kept between two requests.
+#[derive(Debug)]
+pub(in crate::proxy) struct Home {
+    pub(in crate::proxy) upstream: Arc<Upstream>,
+    pub(in crate::proxy) worker: usize,
+    pub(in crate::proxy) idle_max: usize,
+    /// The request was sent whole, and the server takes another one behind the end of its answer.
+    pub(in crate::proxy) keeps_alive: bool,
 }
 
 impl UpstreamBody {
     pub(in crate::proxy) fn new(
         body: Incoming,
         connection: Box<Connection>,
-        upstream: Arc<Upstream>,
-        worker: usize,
-        idle_max: usize,
+        home: Home,
         patience: Duration,
     ) -> Self {
-        Self {
-            body,
-            connection: Some(connection),
-            upstream,
-            worker,
-            idle_max,
-            patience,
-            silence: None,
-            heard: true,
-        }
+        Self { body, connection: Some(connection), home, patience, heard: true }
     }
 
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
@@ -177,12 +173,11 @@ impl UpstreamBody {
     }
 
     fn poll_silence(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
-        let (patience, heard) = (self.patience, std::mem::take(&mut self.heard));
-        let silence = self.silence.get_or_insert_with(|| Box::pin(sleep(patience)));
-        if heard {
-            silence.as_mut().reset(Instant::now() + patience);
+        let Some(connection) = &mut self.connection else { return Poll::Pending };
+        if std::mem::take(&mut self.heard) {
+            connection.patience.begin(self.patience);
         }
-        silence.as_mut().poll(cx).map(|()| Some(Err(Cut)))
+        connection.patience.poll_end(cx).map(|()| Some(Err(Cut)))
     }
 }
 
@@ -211,11 +206,12 @@ impl Body for UpstreamBody {
 
 impl Drop for UpstreamBody {
     fn drop(&mut self) {
-        if let Some(mut connection) = self.connection.take()
-            && connection.is_ready()
-        {
+        let Some(mut connection) = self.connection.take() else { return };
+        // Whoever takes it looks at it again. Where its end is not as plain as this, the connection itself is asked.
+        let is_over = self.home.keeps_alive && self.body.is_end_stream();
+        if is_over || connection.is_ready() {
             connection.used_at = Instant::now();
-            self.upstream.keep(connection, self.worker, self.idle_max);
+            self.home.upstream.keep(connection, self.home.worker, self.home.idle_max);
         }
     }
 }

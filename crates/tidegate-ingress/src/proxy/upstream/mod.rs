@@ -2,6 +2,7 @@
 
 mod connection;
 mod link;
+mod patience;
 
 use std::{
     fmt, io,
@@ -19,7 +20,7 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-pub(super) use connection::{Connection, Tunnelled, UpstreamBody};
+pub(super) use connection::{Connection, Home, Tunnelled, UpstreamBody};
 pub(super) use link::Failure;
 
 /// Where a server of an app is: an address, or a name that is looked up at every connection.
