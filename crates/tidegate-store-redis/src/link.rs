@@ -118,19 +118,16 @@ impl Link {
         command: &Cmd,
         effect: Effect,
     ) -> Result<T, LinkError> {
-        let answer = self.exchange(Message::One(command), effect).await?;
-        from_redis_value(answer).map_err(|error| LinkError::Server(error.into()))
+        let answer = self.exchange(Message::One(command), effect).await?.pop();
+        from_redis_value(answer.unwrap_or(Value::Nil)).map_err(|error| LinkError::Server(error.into()))
     }
 
     /// Sends commands to the master in one message; answers each one's answer. None of them may change rows.
     pub(crate) async fn call_all(&self, commands: &Pipeline) -> Result<Vec<Value>, LinkError> {
-        match self.exchange(Message::Many(commands), Effect::Repeatable).await? {
-            Value::Array(answers) => Ok(answers),
-            answer => Ok(vec![answer]),
-        }
+        self.exchange(Message::Many(commands), Effect::Repeatable).await
     }
 
-    async fn exchange(&self, message: Message<'_>, effect: Effect) -> Result<Value, LinkError> {
+    async fn exchange(&self, message: Message<'_>, effect: Effect) -> Result<Vec<Value>, LinkError> {
         match self.exchange_once(message, effect).await {
             Err(error) if effect == Effect::Repeatable && error.is_broken_connection() => {
                 self.exchange_once(message, effect).await
@@ -139,7 +136,7 @@ impl Link {
         }
     }
 
-    async fn exchange_once(&self, message: Message<'_>, effect: Effect) -> Result<Value, LinkError> {
+    async fn exchange_once(&self, message: Message<'_>, effect: Effect) -> Result<Vec<Value>, LinkError> {
         let answer = timeout(self.patience, self.send(message, effect)).await;
         let answer = answer.unwrap_or(Err(LinkError::Late(self.patience)));
         if answer.as_ref().is_err_and(|error| !error.is_unknown_script()) {
@@ -150,7 +147,7 @@ impl Link {
     }
 
     /// Sends the message, and sends it on to where a node of a cluster says that it belongs.
-    async fn send(&self, message: Message<'_>, effect: Effect) -> Result<Value, LinkError> {
+    async fn send(&self, message: Message<'_>, effect: Effect) -> Result<Vec<Value>, LinkError> {
         for _ in 0..REDIRECTIONS_MAX {
             let Connected { to, mut connection } = self.connected().await?;
             match message.pass(&mut connection).await {
@@ -283,18 +280,18 @@ impl Link {
 }
 
 impl Message<'_> {
-    /// Passes it on; an error that is the answer to any command of it is its answer.
-    async fn pass(self, connection: &mut MultiplexedConnection) -> Result<Value, RedisError> {
+    /// Sends it; answers what each of its commands was answered, or the first error.
+    async fn pass(self, connection: &mut MultiplexedConnection) -> Result<Vec<Value>, RedisError> {
         let commands = match self {
-            Self::One(command) => return command.query_async(connection).await,
+            Self::One(command) => return Ok(vec![command.query_async(connection).await?]),
             Self::Many(commands) => commands,
         };
-        let mut answers = connection.req_packed_commands(commands, 0, commands.len()).await?;
-        let is_error = |answer: &Value| matches!(answer, Value::ServerError(_));
-        match answers.iter().position(is_error).map(|at| answers.swap_remove(at)) {
-            Some(Value::ServerError(error)) => Err(error.into()),
-            _ => Ok(Value::Array(answers)),
-        }
+        let answers = connection.req_packed_commands(commands, 0, commands.len()).await?;
+        let error = answers.iter().find_map(|answer| match answer {
+            Value::ServerError(error) => Some(RedisError::from(error.clone())),
+            _ => None,
+        });
+        error.map_or(Ok(answers), Err)
     }
 }
 
