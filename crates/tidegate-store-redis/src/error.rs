@@ -45,8 +45,8 @@ pub enum OpenError {
     /// The rows were written by another version.
     #[error(
         "the limit store at {server} has format {found}, and this version reads format {readable}: use a \
-         version that reads it, or another prefix (`tidegate migrate` changes nothing here; rows live for some \
-         time only)"
+         version that reads it, or another prefix, or begin anew by removing all keys of this one (`tidegate \
+         migrate` changes nothing here)"
     )]
     Format {
         /// The URL, without passwords.

@@ -4,24 +4,28 @@
 //!
 //! A batch of the driver is two round trips. The first reads the rows and the clock; then everything is decided
 //! here; the second writes all that changed, if every row is still as it was read, and otherwise nothing, and
-//! the driver decides again. Both are scripts, which the server runs as one step each. A commit is sent once:
+//! the driver decides again. That one is a script, which the server runs as one step. A commit is sent once:
 //! whether one that was not answered was done is not known, and nothing is done twice.
 //!
 //! - `url`, `options`, `open`, `server`, `error`: how a store is opened, and what a server must be like.
 //! - `link`: the connection, and how the master is found again.
-//! - `script`, `names`, `row`: what is said to the server, and what is kept there.
+//! - `reading`, `batch`, `script`: what is said to the server. `names`, `row`: what is kept there.
 //! - `backend`: the store itself.
 //!
 //! # What is kept
 //!
 //! | name | type | what |
 //! |---|---|---|
-//! | `{prefix}:format` | string | how all this is laid out: 1 |
+//! | `{prefix}:format` | string | how all this is laid out: 2 |
 //! | `{prefix}:secrets` | set | the ids of secrets that may have rows |
-//! | `{prefix}:<id>:<24 bytes>` | string | a row, with the server's own expiry set: 8 bytes of a version, 8 of its expiry in ms (big endian), its value. The id is the secret's, in hexadecimal, 0 for none |
-//! | `{prefix}:<id>:index` | sorted set | the rows' keys by their expiry: how many there are, and what to sweep |
+//! | `{prefix}:<id>:rows` | hash | the rows, by keys of 24 bytes: 8 bytes of a version, 8 of the row's expiry in ms (big endian), its value. The id is the secret's, in hexadecimal, 0 for none |
+//! | `{prefix}:<id>:index` | sorted set | the rows' keys by their expiry: what to sweep |
 //! | `{prefix}:<id>:keys` | sorted set | the rows' keys in their own order: what there is of a group |
 //! | `{prefix}:<id>:turn` | string | which instance goes first, for 100 ms at most |
+//!
+//! The rows are one hash, since one command then reads or writes those of a whole batch: the server does a third of
+//! the work that it has with a key for each. It lets none of them expire by itself; an instance sweeps them. What
+//! nobody uses any more goes by `UNLINK` of these few keys.
 //!
 //! # Several instances
 //!
@@ -46,15 +50,17 @@
 //! had not passed on yet, and a master that was cut off loses what it took meanwhile (`min-replicas-to-write`
 //! bounds that). [`Options::wait_replicas`] answers an update only once that many replicas have it; what another
 //! instance wrote an instant ago may be read sooner. Rows expire on the clock of the master: the clocks of servers
-//! that may take its place must agree. `maxmemory-policy` must be `noeviction`: with any other a full server
-//! removes live counts, of which opening the store warns, and a full one then refuses to write instead.
+//! that may take its place must agree. `maxmemory-policy` should be `noeviction`. With `allkeys-…` a full server may
+//! remove all counts at once, of which opening the store warns; with any other it refuses to write.
 
 mod backend;
+mod batch;
 mod error;
 mod link;
 mod names;
 mod open;
 mod options;
+mod reading;
 mod row;
 mod script;
 mod server;
@@ -62,7 +68,8 @@ mod server;
 mod tests;
 mod url;
 
-pub use backend::{Batch, RedisBackend};
+pub use backend::RedisBackend;
+pub use batch::Batch;
 pub use error::OpenError;
 pub use options::Options;
 pub use url::{StoreUrl, UrlError};

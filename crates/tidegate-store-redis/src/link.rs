@@ -8,14 +8,16 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use redis::{
     AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ErrorKind, FromRedisValue, IntoConnectionInfo,
-    RedisConnectionInfo, RedisError, ServerErrorKind, TlsCertificates, aio::MultiplexedConnection, cmd,
+    Pipeline, RedisConnectionInfo, RedisError, ServerErrorKind, TlsCertificates, Value,
+    aio::{ConnectionLike, MultiplexedConnection},
+    cmd, from_redis_value,
     io::tcp::TcpSettings,
 };
 use thiserror::Error;
 use tokio::time::timeout;
 
 use crate::{
-    script::{Arguments, Script},
+    script::Script,
     url::{Address, Credentials, StoreUrl},
 };
 
@@ -73,6 +75,13 @@ pub(crate) enum LinkError {
     Replicas { reached: u32, wanted: u32 },
 }
 
+/// What is sent as one.
+#[derive(Debug, Clone, Copy)]
+enum Message<'a> {
+    One(&'a Cmd),
+    Many(&'a Pipeline),
+}
+
 impl Link {
     /// A way to the master of `url` whose calls end within `patience`. Servers' certificates are checked against
     /// `root_certificates` in PEM, or the system's. Nothing is connected yet.
@@ -87,17 +96,17 @@ impl Link {
         }
     }
 
-    /// Runs a script. One that the server does not know is told to it, which has done nothing by then.
+    /// Runs the command that `script` made. A script that the server does not know is told to it, which has done
+    /// nothing by then.
     pub(crate) async fn run<T: FromRedisValue>(
         &self,
         script: &Script,
-        keys: &[Vec<u8>],
-        arguments: &Arguments,
+        command: &Cmd,
         effect: Effect,
     ) -> Result<T, LinkError> {
-        match self.call(&script.by_hash(keys, arguments), effect).await {
+        match self.call(command, effect).await {
             Err(LinkError::Server(error)) if error.kind() == NO_SCRIPT => {
-                self.call(&script.by_code(keys, arguments), effect).await
+                self.call(&script.by_code(command), effect).await
             }
             answer => answer,
         }
@@ -109,16 +118,26 @@ impl Link {
         command: &Cmd,
         effect: Effect,
     ) -> Result<T, LinkError> {
-        match self.call_once(command, effect).await {
+        let answer = self.exchange(Message::One(command), effect).await?.pop();
+        from_redis_value(answer.unwrap_or(Value::Nil)).map_err(|error| LinkError::Server(error.into()))
+    }
+
+    /// Sends commands to the master in one message; answers each one's answer. None of them may change rows.
+    pub(crate) async fn call_all(&self, commands: &Pipeline) -> Result<Vec<Value>, LinkError> {
+        self.exchange(Message::Many(commands), Effect::Repeatable).await
+    }
+
+    async fn exchange(&self, message: Message<'_>, effect: Effect) -> Result<Vec<Value>, LinkError> {
+        match self.exchange_once(message, effect).await {
             Err(error) if effect == Effect::Repeatable && error.is_broken_connection() => {
-                self.call_once(command, effect).await
+                self.exchange_once(message, effect).await
             }
             answer => answer,
         }
     }
 
-    async fn call_once<T: FromRedisValue>(&self, command: &Cmd, effect: Effect) -> Result<T, LinkError> {
-        let answer = timeout(self.patience, self.send(command, effect)).await;
+    async fn exchange_once(&self, message: Message<'_>, effect: Effect) -> Result<Vec<Value>, LinkError> {
+        let answer = timeout(self.patience, self.send(message, effect)).await;
         let answer = answer.unwrap_or(Err(LinkError::Late(self.patience)));
         if answer.as_ref().is_err_and(|error| !error.is_unknown_script()) {
             // Whatever it was, a new connection is the surest way to be rid of it.
@@ -127,11 +146,11 @@ impl Link {
         answer
     }
 
-    /// Sends the command, and sends it on to where a node of a cluster says that it belongs.
-    async fn send<T: FromRedisValue>(&self, command: &Cmd, effect: Effect) -> Result<T, LinkError> {
+    /// Sends the message, and sends it on to where a node of a cluster says that it belongs.
+    async fn send(&self, message: Message<'_>, effect: Effect) -> Result<Vec<Value>, LinkError> {
         for _ in 0..REDIRECTIONS_MAX {
             let Connected { to, mut connection } = self.connected().await?;
-            match command.query_async(&mut connection).await {
+            match message.pass(&mut connection).await {
                 Ok(answer) => {
                     self.await_replicas(&mut connection, effect).await?;
                     return Ok(answer);
@@ -210,8 +229,8 @@ impl Link {
         let Some((host, port)) = address else { return Ok(None) };
         let to = Address { host, port };
         let mut connection = self.connect(&to, &self.url.credentials, self.url.database).await?;
-        let role: Vec<redis::Value> = self.ask(&mut connection, &cmd("ROLE")).await?;
-        let is_master = role.first() == Some(&redis::Value::BulkString(b"master".to_vec()));
+        let role: Vec<Value> = self.ask(&mut connection, &cmd("ROLE")).await?;
+        let is_master = role.first() == Some(&Value::BulkString(b"master".to_vec()));
         Ok(is_master.then_some(Connected { to, connection }))
     }
 
@@ -257,6 +276,22 @@ impl Link {
         };
         let client = client.map_err(failed)?;
         client.get_multiplexed_async_connection_with_config(&config).await.map_err(failed)
+    }
+}
+
+impl Message<'_> {
+    /// Sends it; answers what each of its commands was answered, or the first error.
+    async fn pass(self, connection: &mut MultiplexedConnection) -> Result<Vec<Value>, RedisError> {
+        let commands = match self {
+            Self::One(command) => return Ok(vec![command.query_async(connection).await?]),
+            Self::Many(commands) => commands,
+        };
+        let answers = connection.req_packed_commands(commands, 0, commands.len()).await?;
+        let error = answers.iter().find_map(|answer| match answer {
+            Value::ServerError(error) => Some(RedisError::from(error.clone())),
+            _ => None,
+        });
+        error.map_or(Ok(answers), Err)
     }
 }
 

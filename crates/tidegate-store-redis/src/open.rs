@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// How rows are stored. A version that stores them differently counts on.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 impl RedisBackend {
     /// Opens the store at `options.url`; an empty one is set up. Must be called on a tokio runtime.

@@ -6,6 +6,16 @@ use tidegate_store::Entry;
 /// Eight bytes that no two batches have in common: a row with the same version is the same row.
 pub(crate) type Version = [u8; VERSION_BYTES];
 
+/// Of no row.
+pub(crate) const NO_VERSION: Version = [0; VERSION_BYTES];
+
+/// Eight bytes that nobody else has.
+pub(crate) fn unique() -> Version {
+    let mut bytes = Version::default();
+    getrandom::fill(&mut bytes).expect("the system has random numbers once it has started");
+    bytes
+}
+
 /// A row as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Row {
@@ -23,6 +33,7 @@ pub(crate) struct BrokenRow {
 }
 
 const VERSION_BYTES: usize = 8;
+#[cfg(test)]
 const HEAD_BYTES: usize = VERSION_BYTES + 8;
 
 impl Row {
@@ -35,13 +46,12 @@ impl Row {
     }
 }
 
-/// The bytes of `entry` as a batch of this version writes it.
-pub(crate) fn encode(version: Version, entry: &Entry) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(HEAD_BYTES + entry.value.len());
+/// Makes `bytes` those of `entry` as a batch of this version writes it.
+pub(crate) fn encode(bytes: &mut Vec<u8>, version: Version, entry: &Entry) {
+    bytes.clear();
     bytes.extend_from_slice(&version);
     bytes.extend_from_slice(&entry.expires_at_ms.to_be_bytes());
     bytes.extend_from_slice(&entry.value);
-    bytes
 }
 
 #[cfg(test)]
@@ -67,7 +77,9 @@ mod tests {
             expires_at_ms in 0..=LASTING_MS,
         ) {
             let entry = Entry { value: value.as_slice().into(), expires_at_ms };
-            prop_assert_eq!(Row::decode(&encode(version, &entry)), Ok(Row { version, entry }));
+            let mut bytes = b"of another row".to_vec();
+            encode(&mut bytes, version, &entry);
+            prop_assert_eq!(Row::decode(&bytes), Ok(Row { version, entry }));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The scripts, which run on the server as one step each. They compare and set; every decision is made here.
 
-use redis::Cmd;
+use redis::{Arg, Cmd};
 
 /// One script, and the name that the server gives it.
 #[derive(Debug)]
@@ -12,12 +12,9 @@ pub(crate) struct Script {
 /// All of them.
 #[derive(Debug)]
 pub(crate) struct Scripts {
-    pub(crate) load: Script,
     pub(crate) commit: Script,
     pub(crate) secrets: Script,
-    pub(crate) due: Script,
     pub(crate) sweep: Script,
-    pub(crate) living: Script,
 }
 
 impl Script {
@@ -25,44 +22,33 @@ impl Script {
         Self { code, hash: redis::Script::new(code).get_hash().to_owned() }
     }
 
-    /// The command that runs the script if the server knows it.
-    pub(crate) fn by_hash<K: AsRef<[u8]>>(&self, keys: &[K], arguments: &Arguments) -> Cmd {
-        command("EVALSHA", &self.hash, keys, arguments)
+    /// The command that runs the script on `keys` if the server knows it. Its arguments are to be added; there is
+    /// room for so many parts and bytes.
+    pub(crate) fn by_hash(&self, keys: &[Vec<u8>], (parts, bytes): (usize, usize)) -> Cmd {
+        let mut command = Cmd::with_capacity(parts, bytes);
+        command.arg("EVALSHA").arg(&self.hash).arg(keys.len()).arg(keys);
+        command
     }
 
-    /// The command that tells the server the script and runs it.
-    pub(crate) fn by_code<K: AsRef<[u8]>>(&self, keys: &[K], arguments: &Arguments) -> Cmd {
-        command("EVAL", self.code, keys, arguments)
+    /// The same command as one `by_hash`, that tells the server the script and runs it.
+    pub(crate) fn by_code(&self, by_hash: &Cmd) -> Cmd {
+        let mut command = redis::cmd("EVAL");
+        command.arg(self.code);
+        for argument in by_hash.args_iter().skip(2) {
+            if let Arg::Simple(bytes) = argument {
+                command.arg(bytes);
+            }
+        }
+        command
     }
 }
 
 impl Default for Scripts {
     fn default() -> Self {
         Self {
-            load: Script::new(include_str!("scripts/load.lua")),
             commit: Script::new(include_str!("scripts/commit.lua")),
             secrets: Script::new(include_str!("scripts/secrets.lua")),
-            due: Script::new(include_str!("scripts/due.lua")),
             sweep: Script::new(include_str!("scripts/sweep.lua")),
-            living: Script::new(include_str!("scripts/living.lua")),
         }
     }
-}
-
-/// What a script is given beside its keys.
-pub(crate) type Arguments = Vec<Vec<u8>>;
-
-fn command<K: AsRef<[u8]>>(name: &str, script: &str, keys: &[K], arguments: &Arguments) -> Cmd {
-    let bytes =
-        keys.iter().map(|key| key.as_ref().len()).chain(arguments.iter().map(Vec::len)).sum::<usize>();
-    let parts = 3 + keys.len() + arguments.len();
-    let mut command = Cmd::with_capacity(parts, bytes + script.len() + 32);
-    command.arg(name).arg(script).arg(keys.len());
-    for key in keys {
-        command.arg(key.as_ref());
-    }
-    for argument in arguments {
-        command.arg(argument.as_slice());
-    }
-    command
 }

@@ -17,7 +17,8 @@ impl ServerFacts {
             info.lines().find_map(value)
         };
         let bounded = field("maxmemory").is_some_and(|bytes| bytes != "0");
-        let policy = field("maxmemory_policy").filter(|policy| policy != "noeviction");
+        // The others remove nothing, or only what expires by itself: no row does.
+        let policy = field("maxmemory_policy").filter(|policy| policy.starts_with("allkeys-"));
         Some(Self {
             version: field("redis_version")?,
             evicts: policy.filter(|_| bounded),
@@ -34,7 +35,7 @@ impl ServerFacts {
     /// Why the server may lose rows before they expire.
     pub(crate) fn ways_to_forget(&self) -> Vec<String> {
         let evicts = self.evicts.iter().map(|policy| {
-            format!("maxmemory-policy {policy} removes live counts when memory is full; set it to noeviction")
+            format!("maxmemory-policy {policy} removes all counts when memory is full; set it to noeviction")
         });
         let loses = (!self.appends).then(|| {
             "appendonly is off: a crash of the server loses what it counted since its last snapshot"
@@ -78,9 +79,10 @@ mod tests {
             ("noeviction", "1000", "1", 0),
             ("allkeys-lru", "0", "1", 0),
             ("allkeys-lru", "1000", "1", 1),
-            ("volatile-ttl", "1000", "1", 1),
+            ("volatile-ttl", "1000", "1", 0),
             ("noeviction", "0", "0", 1),
-            ("volatile-lru", "1000", "0", 2),
+            ("volatile-lru", "1000", "0", 1),
+            ("allkeys-random", "1000", "0", 2),
         ];
         for (policy, maxmemory, aof, ways) in table {
             let found = facts("7.0.0", maxmemory, policy, aof).ways_to_forget();

@@ -113,5 +113,7 @@ async fn two_instances_that_sweep_at_once_do_no_harm() {
     let rest = stores[0].sweep().await.unwrap();
     assert!(swept.0.unwrap() + swept.1.unwrap() + rest <= 2990);
     assert_eq!(server.ask(&format!("ZCARD {{{}}}:0:index", options.prefix)).unwrap(), ":10\r\n");
-    assert_eq!(server.ask("DBSIZE").unwrap(), ":14\r\n", "ten rows, two indexes, the secrets, the format");
+    assert_eq!(server.ask(&format!("ZCARD {{{}}}:0:keys", options.prefix)).unwrap(), ":10\r\n");
+    assert_eq!(server.ask(&format!("HLEN {{{}}}:0:rows", options.prefix)).unwrap(), ":10\r\n");
+    assert_eq!(server.ask("DBSIZE").unwrap(), ":5\r\n", "the rows, two indexes, the secrets, the format");
 }

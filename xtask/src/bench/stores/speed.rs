@@ -115,10 +115,11 @@ fn aims() -> Vec<Aim> {
         }
     }
     for log in [Log::Everysec, Log::Always] {
-        for callers in CALLERS {
-            let system = System::Redis(log);
-            aims.push(aim(Choice::Uniform, callers, system, "updates/s", per_second, Bound::AtLeast(0.8)));
-            aims.push(aim(Choice::Uniform, callers, system, "CPU an update", Turn::cpu, Bound::AtMost(1.0)));
+        let system = System::Redis(log);
+        let both = |callers| [(Choice::Uniform, callers), (Choice::Zipf, callers)];
+        for (choice, callers) in CALLERS.into_iter().flat_map(both) {
+            aims.push(aim(choice, callers, system, "updates/s", per_second, Bound::AtLeast(0.8)));
+            aims.push(aim(choice, callers, system, "CPU an update", Turn::cpu, Bound::AtMost(1.0)));
         }
     }
     aims
