@@ -96,7 +96,7 @@ impl SimulatedDisk {
     pub fn kill(&self) {
         let mut state = self.0.lock();
         state.end_process();
-        let begun = state.calls % 2 == 0;
+        let begun = state.calls.is_multiple_of(2);
         state.files.values_mut().filter(|_| !begun).for_each(File::lose_held);
     }
 

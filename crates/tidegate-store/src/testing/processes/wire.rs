@@ -188,6 +188,7 @@ impl Wire for StoreError {
             Self::Invalid(Invalid::Watched { index }) => (6, index, 0),
             Self::Invalid(Invalid::ValueTooLarge { index, bytes }) => (7, index, bytes),
             Self::Invalid(Invalid::ExpiryOutOfRange { index }) => (8, index, 0),
+            Self::Unavailable(Unavailable::NotOpen) => (9, 0, 0),
         };
         kind.put(to);
         (index as u64, bytes as u64).put(to);
@@ -207,6 +208,7 @@ impl Wire for StoreError {
             6 => Invalid::Watched { index }.into(),
             7 => Invalid::ValueTooLarge { index, bytes }.into(),
             8 => Invalid::ExpiryOutOfRange { index }.into(),
+            9 => Unavailable::NotOpen.into(),
             _ => return None,
         })
     }
