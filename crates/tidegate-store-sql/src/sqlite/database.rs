@@ -35,6 +35,8 @@ const VERSION_TABLE: &str = "
 const OPEN_PATIENCE: Duration = Duration::from_secs(2);
 /// The same while the tables are migrated: another migration may be under way.
 const MIGRATION_PATIENCE: Duration = Duration::from_secs(60);
+/// Each is turned away by another that changed the mode or wrote meanwhile.
+const WAL_TRIES: u32 = 100;
 /// The journal is cut to this after a large batch: 64 MiB.
 const JOURNAL_BYTES_MAX: i64 = 64 << 20;
 
@@ -158,11 +160,23 @@ fn open_file(path: &Path, flags: OpenFlags, patience: Duration) -> Result<Connec
 }
 
 /// Readers and the writer must not wait for each other, and a commit shall be one flush.
+///
+/// Of several that change the mode at once SQLite turns some away without waiting. Those wait for the lock as any
+/// writer does, and find the mode changed then.
 fn use_wal(connection: &Connection) -> Result<(), OpenError> {
     let doing = "bringing the database into WAL mode";
-    let mode: String = connection
-        .query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))
-        .map_err(OpenError::at(doing))?;
+    let mut tries_left = WAL_TRIES;
+    let mode = loop {
+        tries_left -= 1;
+        let mode = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get::<_, String>(0));
+        match mode.map_err(Failure::from) {
+            Ok(mode) => break mode,
+            Err(Failure::Busy(_)) if tries_left > 0 => {
+                connection.execute_batch("BEGIN IMMEDIATE; COMMIT").map_err(OpenError::at(doing))?;
+            }
+            Err(failure) => return Err(OpenError::at(doing)(failure.cause())),
+        }
+    };
     if mode == "wal" { Ok(()) } else { Err(OpenError::at(doing)(format!("it stays in {mode} mode"))) }
 }
 
