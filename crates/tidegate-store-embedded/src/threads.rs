@@ -1,6 +1,6 @@
 //! The threads of an open store: one flushes what batches wait for, one answers them, one does the upkeep.
 //!
-//! To wake those who wait takes as long as a third of a flush, so whoever flushes goes on with the next one.
+//! Waking those who wait takes system calls that the disk would wait for, so whoever flushes goes on with the next one.
 
 use std::{io, sync::Arc, thread::JoinHandle, time::Duration};
 

@@ -21,7 +21,7 @@ use crate::{Backend, BackendError, Unavailable};
 /// What the disk is busy with, what waits for it, what is being answered, and what is being decided: enough for the
 /// disk never to wait. While all places are taken callers gather.
 pub(super) const SETTLING_MAX: u32 = 8;
-/// Smaller batches would cost more than they hasten: these take half as long to decide as to flush.
+/// Smaller batches would cost more than they hasten.
 const JOBS_FEW: usize = 16;
 
 impl<B: Backend> Worker<B> {
