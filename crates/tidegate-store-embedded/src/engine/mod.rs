@@ -28,7 +28,7 @@ use crate::{
     format::{FrameKind, encode_delete, encode_put, record_bytes},
     log::{Flushes, Log, Need},
     recovery::{Checksums, lock, recover},
-    rows::{Name, OutOfSlots, Place, Rows},
+    rows::{FETCHED_AT_ONCE, Name, OutOfSlots, Place, Rows},
     settled::{Settled, Unsettled},
     threads::Bell,
 };
@@ -135,8 +135,10 @@ impl Engine {
         writer: Option<Mutex<Writer>>,
         guard: Option<Box<dyn Guard>>,
     ) -> Self {
-        let lsn = writer.as_ref().map_or(0, |writer| writer.lock().log.lsn());
-        let flushes = writer.as_ref().map(|writer| Arc::clone(writer.lock().log.flushes()));
+        let (lsn, flushes) = writer.as_ref().map_or((0, None), |writer| {
+            let log = &writer.lock().log;
+            (log.lsn(), Some(Arc::clone(log.flushes())))
+        });
         Self {
             durability: options.durability,
             clock: Arc::clone(&options.clock),
@@ -166,7 +168,11 @@ impl Engine {
             let row = rows.find(&self.name(*key)).filter(|row| row.expires_at_ms() > now_ms)?;
             Some(Entry { value: Value::from_slice(row.value()), expires_at_ms: row.expires_at_ms() })
         };
-        let entries = keys.iter().map(find).collect();
+        let mut entries = Vec::with_capacity(keys.len());
+        for keys in keys.chunks(FETCHED_AT_ONCE) {
+            rows.fetch(keys.iter().map(|key| self.name(*key)));
+            entries.extend(keys.iter().map(find));
+        }
         Ok((now_ms, entries, rows.count_of_tag(self.tag)))
     }
 

@@ -7,12 +7,16 @@ mod slot;
 mod tests;
 mod wheel;
 
+use std::hint::black_box;
+
 pub(crate) use arena::Cursor;
 pub(crate) use partition::{OutOfSlots, Partition};
 pub(crate) use slot::{Name, Slot};
 
 /// So that as many threads can fill them when a store is opened.
 pub(crate) const PARTITIONS: usize = 4;
+/// Rows that are fetched together; what a batch reads stays in the cache until it is written.
+pub(crate) const FETCHED_AT_ONCE: usize = 64;
 
 /// All rows.
 #[derive(Debug)]
@@ -48,6 +52,18 @@ impl Rows {
     /// The row, expired or not.
     pub(crate) fn find(&self, name: &Name) -> Option<Slot<'_>> {
         self.partitions[partition_of(name)].find(name)
+    }
+
+    /// Has the processor fetch rows into its cache, many at a time: looked up one by one, each would be waited
+    /// for by itself.
+    pub(crate) fn fetch(&self, names: impl Iterator<Item = Name>) {
+        let mut slots = [None; FETCHED_AT_ONCE];
+        for (slot, name) in slots.iter_mut().zip(names) {
+            let partition = &self.partitions[partition_of(&name)];
+            *slot = partition.likely(&name).map(|slot| (partition, slot));
+        }
+        let touched = slots.iter().flatten().map(|(partition, slot)| partition.touch(*slot));
+        black_box(touched.fold(0, |sum, byte| sum ^ byte));
     }
 
     /// Writes a row whole, which the log has in `segment`.

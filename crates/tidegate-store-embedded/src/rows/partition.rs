@@ -16,6 +16,10 @@ const TABLES: usize = 256;
 /// Tags are seven bits.
 const TAGS: usize = 128;
 
+const CACHE_LINE_BYTES: usize = 64;
+/// Of a larger slot the processor fetches the rest by itself.
+const FETCHED_BYTES_MAX: usize = 256;
+
 /// Rows that share some bits of their hash.
 #[derive(Debug)]
 pub(crate) struct Partition {
@@ -48,6 +52,18 @@ impl Partition {
         let hash = mix(self.seed, name.key.hash_bits());
         let row = self.tables[table_of(hash)].find(hash, |&row| self.arena.slot(row).holds(name))?;
         Some(self.arena.slot(*row))
+    }
+
+    /// A slot that is most likely the row's, if there is one: its name was not looked at.
+    pub(crate) fn likely(&self, name: &Name) -> Option<u32> {
+        let hash = mix(self.seed, name.key.hash_bits());
+        self.tables[table_of(hash)].find(hash, |_| true).copied()
+    }
+
+    /// Reads a little of every cache line that a slot of common size has.
+    pub(crate) fn touch(&self, slot: u32) -> u8 {
+        let bytes = self.arena.slot(slot).0;
+        bytes.iter().take(FETCHED_BYTES_MAX).step_by(CACHE_LINE_BYTES).fold(0, |sum, byte| sum ^ byte)
     }
 
     /// Writes the row whole. `segment` is where the log has it.
