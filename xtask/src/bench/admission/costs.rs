@@ -1,4 +1,4 @@
-//! Nanoseconds, allocations and bytes, on one thread.
+//! Nanoseconds and bytes, on one thread.
 
 use std::{
     hint::black_box,
@@ -21,7 +21,6 @@ pub(crate) struct Case {
     pub(crate) name: String,
     pub(crate) ours_ns: Vec<f64>,
     pub(crate) governor_ns: Vec<f64>,
-    pub(crate) allocations_each: f64,
     pub(crate) bytes_a_key: f64,
 }
 
@@ -105,38 +104,26 @@ fn turns(
     let mut random = Random::fresh()?;
     let what = if keyed == HTTP_KEYED { "a request" } else { "a datagram" };
     let name = format!("{what}, {} keys", grouped(settings.keys as f64));
-    let mut case =
-        Case { name, ours_ns: vec![], governor_ns: vec![], allocations_each: 0.0, bytes_a_key: 0.0 };
+    let mut case = Case { name, ours_ns: vec![], governor_ns: vec![], bytes_a_key: 0.0 };
     for _ in 0..settings.rounds {
         let choices: Vec<[usize; HTTP_KEYED]> =
             (0..settings.decisions).map(|_| [(); HTTP_KEYED].map(|()| random.below(each))).collect();
         let ours = cost(&choices, &admit)?;
         let governors = cost(&choices, check)?;
-        println!("{:<28} {:>6.0} ns  governor {:>6.0} ns", case.name, ours.ns, governors.ns);
-        case.allocations_each = case.allocations_each.max(ours.allocations);
-        case.ours_ns.push(ours.ns);
-        case.governor_ns.push(governors.ns);
+        println!("{:<28} {ours:>6.0} ns  governor {governors:>6.0} ns", case.name);
+        case.ours_ns.push(ours);
+        case.governor_ns.push(governors);
     }
     Ok(case)
 }
 
-/// Of one decision.
-struct Cost {
-    /// Of CPU, so that other work on the machine counts little.
-    ns: f64,
-    allocations: f64,
-}
-
-fn cost(choices: &[[usize; HTTP_KEYED]], admit: impl Fn([usize; HTTP_KEYED]) -> bool) -> Result<Cost> {
+/// Nanoseconds of one decision; of CPU, so that other work on the machine counts little.
+fn cost(choices: &[[usize; HTTP_KEYED]], admit: impl Fn([usize; HTTP_KEYED]) -> bool) -> Result<f64> {
     let before = process::own_cpu_seconds()?;
-    let mut admitted = 0;
-    let counted = allocation_counter::measure(|| {
-        admitted = choices.iter().filter(|choice| admit(**choice)).count();
-    });
+    let admitted = choices.iter().filter(|choice| admit(**choice)).count();
     let seconds = process::own_cpu_seconds()? - before;
     ensure!(admitted == choices.len(), "the budgets are ample, and yet something was refused");
-    let each = choices.len() as f64;
-    Ok(Cost { ns: seconds * 1e9 / each, allocations: counted.count_total as f64 / each })
+    Ok(seconds * 1e9 / choices.len() as f64)
 }
 
 /// A /24 of its own for each number.
