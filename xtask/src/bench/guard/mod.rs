@@ -32,7 +32,7 @@ pub(crate) struct Settings {
     /// How long disk use is watched under full load.
     #[arg(long, default_value_t = 60)]
     churn_seconds: u64,
-    /// Only these parts; nothing is published then.
+    /// Only these parts; they alone are published then.
     #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<Part>,
     /// Only scenarios whose title has this in it; nothing is published then.
@@ -66,17 +66,17 @@ pub(crate) fn run(settings: &Settings) -> Result<()> {
     let folder = super::folder(settings.folder.as_deref())?;
     let bench =
         Bench { settings: settings.clone().shortened(), tidegate: servers::tidegate_program(None)?, folder };
-    let mut text = format!("Measured on {}.\n", machine::describe(&bench.folder));
+    let described = format!("Measured on {}.", machine::describe(&bench.folder));
     for part in [Part::Speed, Part::Footprint, Part::Churn] {
         if bench.settings.has(part) {
             let measured = shell::section(part.title(), || part.measure(&bench))?;
             println!("\n{measured}");
-            text.push('\n');
-            text.push_str(&measured);
+            let text = format!("{described}\n\n{measured}");
+            report::publish(part.published_as(), &text, bench.settings.is_whole())?;
         }
     }
     println!("\nDone in {}.", clock::in_words(started.elapsed()));
-    report::publish("guard", &text, bench.settings.is_whole())
+    Ok(())
 }
 
 impl Part {
@@ -85,6 +85,14 @@ impl Part {
             Self::Speed => "speed",
             Self::Footprint => "memory, disk and restart",
             Self::Churn => "disk use under load",
+        }
+    }
+
+    const fn published_as(self) -> &'static str {
+        match self {
+            Self::Speed => "guard-speed",
+            Self::Footprint => "guard-footprint",
+            Self::Churn => "guard-churn",
         }
     }
 
@@ -114,6 +122,6 @@ impl Settings {
     }
 
     fn is_whole(&self) -> bool {
-        !self.quick && self.only.is_empty() && self.scenario.is_none()
+        !self.quick && self.scenario.is_none()
     }
 }
