@@ -80,9 +80,10 @@ impl Limit {
         self.rate_micro
     }
 
-    /// The parts of a full bucket.
-    pub(super) const fn parts(&self) -> u64 {
-        self.burst * TOKEN
+    /// The parts of a full bucket. Time is told in ms, so what refills in one has room beside a token that is not whole
+    /// yet: otherwise a rate near `burst` tokens a ms could not be reached. Below it that is no token more.
+    pub(super) fn parts(&self) -> u64 {
+        (self.burst * TOKEN).max(self.rate_micro + TOKEN - 1)
     }
 
     pub(super) const fn wait(&self, retry_after_ms: u64) -> Wait {

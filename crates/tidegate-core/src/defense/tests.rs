@@ -190,6 +190,23 @@ fn a_clock_that_goes_back_refills_nothing() {
 }
 
 #[test]
+fn a_rate_above_one_a_millisecond_is_reached() {
+    for (rps, at_once) in
+        [(8_000, 100), (8_000, 1), (1_500, 1), (1_001, 1), (1_000, 1), (999, 1), (1_000_000, 1)]
+    {
+        let policy = policy(&json!({"mode": "enforce", "rps": rps, "burst": at_once}));
+        let most = at_once.max(rps.div_ceil(1000));
+        let mut buckets = Kept::default();
+        let allowed = |verdicts: String| verdicts.matches('.').count();
+        let first = allowed(verdicts(&policy, &mut buckets, &burst(most + 1, 0)));
+        let rest = (1..=1000).map(|at_ms| allowed(verdicts(&policy, &mut buckets, &burst(most + 2, at_ms))));
+        let all = first + rest.sum::<usize>();
+        assert_eq!(first, most, "{rps} a second, {at_once} at once");
+        assert!((most + rps - 1..=most + rps).contains(&all), "{rps} a second, {at_once} at once: {all}");
+    }
+}
+
+#[test]
 fn what_is_lost_with_a_bucket() {
     let limit = Limit::of_client(crate::policy::Rate(1_000_000), 2).unwrap();
     let (mut spent, mut refused) = (Bucket::default(), Bucket::default());
@@ -206,15 +223,16 @@ proptest! {
     /// Against whole numbers with no bucket: a token is there if those taken so far were all refilled in time.
     #[test]
     fn buckets_are_exact(
-        rate in prop_oneof![1_u64..10_000_000, 1_u64..2_000],
+        rate in prop_oneof![1_u64..10_000_000, 1_u64..2_000, 1_u64..=1_000_000_000_000],
         burst in 1_u64..6,
         steps in prop::collection::vec(prop_oneof![0_u64..5, 0_u64..2_000, 0_u64..10_000_000], 1..60),
     ) {
         let limit = Limit::of_client(crate::policy::Rate(rate), burst).unwrap();
-        let (mut bucket, mut parts, mut now_ms) = (Bucket::default(), u128::from(burst) * 1_000_000_000, 0);
+        let full = (u128::from(burst) * 1_000_000_000).max(u128::from(rate) + 999_999_999);
+        let (mut bucket, mut parts, mut now_ms) = (Bucket::default(), full, 0);
         for step in steps {
             now_ms += step;
-            parts = (parts + u128::from(step) * u128::from(rate)).min(u128::from(burst) * 1_000_000_000);
+            parts = (parts + u128::from(step) * u128::from(rate)).min(full);
             prop_assert_eq!(u128::from(bucket.tokens(&limit, now_ms)), parts / 1_000_000_000);
             let wait_ms = bucket.wait_ms(&limit, now_ms);
             prop_assert_eq!(wait_ms == 0, parts >= 1_000_000_000);
