@@ -5,6 +5,7 @@ mod guard;
 mod handover;
 mod ingress;
 mod metrics;
+mod signals;
 mod store;
 mod threads;
 
@@ -20,6 +21,7 @@ use std::{
 
 use handover::{Offer, Sockets};
 use prometheus_client::registry::Registry;
+use signals::Signals;
 use store::Opened;
 use thiserror::Error;
 use threads::Threads;
@@ -33,7 +35,6 @@ use tidegate_rate_limit::OpenStore;
 use tokio::{
     net::{TcpListener, UnixListener},
     runtime::{Builder, Handle},
-    signal::unix::{SignalKind, signal},
     sync::{mpsc, watch},
     task::JoinSet,
 };
@@ -109,10 +110,16 @@ pub fn serve(
     let threads = Threads::start().map_err(ServeError::Runtime)?;
     let runtime = Builder::new_current_thread().enable_all().build().map_err(ServeError::Runtime)?;
     let served = runtime.block_on(async {
-        let (mut instance, banner) = Instance::start(prepared, threads.handles(), take_over).await?;
+        // Before anybody can see that there is a process: a signal must not find it without.
+        let mut signals = Signals::listen()?;
+        let starting = Instance::start(prepared, threads.handles(), take_over);
+        let (mut instance, banner) = tokio::select! {
+            started = starting => started?,
+            () = signals.end() => return Ok(()),
+        };
         // Whoever reads it may have gone; the server stays.
         let _ = out.write_all(banner.as_bytes()).and_then(|()| out.flush());
-        instance.run(sources).await?;
+        instance.run(signals, sources).await;
         instance.stop().await;
         Ok(())
     });
@@ -287,16 +294,13 @@ impl Instance {
     }
 
     /// Until a signal ends it.
-    async fn run(&mut self, sources: impl Fn() -> Sources) -> Result<(), ServeError> {
-        let on = |kind| signal(kind).map_err(ServeError::Runtime);
-        let (mut terminate, mut interrupt) = (on(SignalKind::terminate())?, on(SignalKind::interrupt())?);
-        let mut hang_up = on(SignalKind::hangup())?;
+    async fn run(&mut self, mut signals: Signals, sources: impl Fn() -> Sources) {
         loop {
             tokio::select! {
-                _ = terminate.recv() => return Ok(()),
-                _ = interrupt.recv() => return Ok(()),
-                Some(()) = self.handed_over.recv() => return Ok(()),
-                _ = hang_up.recv() => self.reload(&sources()),
+                _ = signals.terminate.recv() => return,
+                _ = signals.interrupt.recv() => return,
+                Some(()) = self.handed_over.recv() => return,
+                _ = signals.hang_up.recv() => self.reload(&sources()),
             }
         }
     }

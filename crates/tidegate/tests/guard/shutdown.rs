@@ -1,8 +1,8 @@
 //! SIGTERM: what was accepted is answered, nothing new is, and the process ends well.
 
-use std::{net::TcpStream, time::Duration};
+use std::{net::TcpStream, process::Stdio, time::Duration};
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
 use crate::{
@@ -79,3 +79,38 @@ fn an_interrupt_ends_it_as_well() {
     let ended = server.wait();
     assert_eq!(ended.status.code(), Some(0), "{}", ended.log);
 }
+
+/// The first thing that others see of a process that starts is a port; a signal may come right then.
+#[test]
+fn a_signal_during_the_start_is_not_missed() {
+    for signals in [&[Signal::TERM][..], &[Signal::INT], &[Signal::HUP, Signal::TERM]] {
+        let setup = Setup::new();
+        let mut command = setup.command(&["serve"]);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let pid = Pid::from_child(&child);
+        while !listens(pid) {
+            assert_eq!(child.try_wait().unwrap(), None, "it ended before it listened");
+            std::thread::yield_now();
+        }
+        signals.iter().for_each(|signal| kill_process(pid, *signal).unwrap());
+        let status = eventually("the process's end", || child.try_wait().unwrap());
+        assert_eq!(status.code(), Some(0), "{signals:?}: {status}");
+    }
+}
+
+/// Whether the process has a TCP socket that listens.
+fn listens(pid: Pid) -> bool {
+    let process = format!("/proc/{}", pid.as_raw_nonzero());
+    let files = std::fs::read_dir(format!("{process}/fd")).into_iter().flatten();
+    let open: Vec<_> = files.filter_map(|file| std::fs::read_link(file.ok()?.path()).ok()).collect();
+    let sockets = std::fs::read_to_string(format!("{process}/net/tcp")).unwrap_or_default();
+    sockets.lines().any(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let is_ours =
+            |inode: &&str| open.iter().any(|file| file.as_os_str() == format!("socket:[{inode}]").as_str());
+        fields.get(3) == Some(&LISTENING) && fields.get(9).is_some_and(is_ours)
+    })
+}
+
+/// The state of a listening socket in the system's table.
+const LISTENING: &str = "0A";
