@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -30,7 +30,8 @@ pub(super) struct Bound {
     alerts: Alerts,
 }
 
-/// What the drivers of one store have said of its filling, so that each alert comes once. Clones share it.
+/// What the drivers of one store know together: which alerts were given, so that each comes once, and how many rows the
+/// one that looked last saw. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct Alerts(Arc<Said>);
 
@@ -38,6 +39,14 @@ pub struct Alerts(Arc<Said>);
 struct Said {
     filling: AtomicBool,
     full: Mutex<Throttle>,
+    held: AtomicU64,
+}
+
+impl Alerts {
+    /// How many rows the store held at last sight.
+    pub(super) fn held(&self) -> u64 {
+        self.0.held.load(Ordering::Relaxed)
+    }
 }
 
 impl Bound {
@@ -57,14 +66,14 @@ impl Bound {
     }
 
     pub(super) fn counted(&mut self, rows: u64, now: Instant) {
-        self.held = rows;
+        self.hold(rows);
         self.counted_at = Some(now);
     }
 
     /// Takes over what the backend told while loading.
     pub(super) fn loaded(&mut self, rows_held: Option<u64>) {
         self.told = rows_held.is_some();
-        self.held = rows_held.unwrap_or(self.held);
+        self.hold(rows_held.unwrap_or(self.held));
     }
 
     /// Whether an update that adds so much fits into a store that holds `held`. Rows beside a change to others
@@ -84,12 +93,20 @@ impl Bound {
 
     /// A batch that ended with `held` rows was committed.
     pub(super) fn committed(&mut self, held: u64) {
-        self.held = held;
+        self.hold(held);
     }
 
     /// A sweep removed `rows`.
     pub(super) fn swept(&mut self, rows: u64) {
         self.held = self.held.saturating_sub(rows);
+        // Another driver may have seen more rows since this one last did.
+        let less = |held: u64| Some(held.saturating_sub(rows));
+        let _ = self.alerts.0.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+    }
+
+    fn hold(&mut self, rows: u64) {
+        self.held = rows;
+        self.alerts.0.held.store(rows, Ordering::Relaxed);
     }
 
     /// A sweep that began when the store's clock showed `now_ms` or later left nothing expired.

@@ -76,7 +76,8 @@ impl<B: Backend> Driver<B> {
     /// What the driver has done so far.
     #[must_use]
     pub fn stats(&self) -> DriverStats {
-        self.0.shared.counters.read()
+        let shared = &self.0.shared;
+        shared.counters.read(shared.options.alerts.held())
     }
 
     /// The backend, to read its own numbers; its rows belong to the driver.

@@ -47,7 +47,7 @@ impl DriverStats {
         let mut batches_by_size = self.batches_by_size;
         batches_by_size.iter_mut().zip(other.batches_by_size).for_each(|(sum, more)| *sum += more);
         Self {
-            // Of one store, which both have seen: the later sight can't be told, the larger is the safer.
+            // Of one store: they tell each other.
             entries: self.entries.max(other.entries),
             batches: self.batches + other.batches,
             jobs: self.jobs + other.jobs,
@@ -73,7 +73,6 @@ pub const BATCH_SIZES: [usize; 6] = [1, 4, 16, 64, 256, 1024];
 /// The numbers while they are counted.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
-    pub(super) entries: Counter,
     pub(super) batches_by_size: [Counter; BATCH_SIZES.len()],
     pub(super) jobs: Counter,
     pub(super) row_writes: Counter,
@@ -102,10 +101,6 @@ impl Counter {
         self.0.fetch_add(u64::try_from(time.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    pub(super) fn set(&self, count: u64) {
-        self.0.store(count, Ordering::Relaxed);
-    }
-
     fn read(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -118,10 +113,10 @@ impl Counters {
         self.jobs.add(jobs);
     }
 
-    pub(super) fn read(&self) -> DriverStats {
+    pub(super) fn read(&self, entries: u64) -> DriverStats {
         let batches_by_size = self.batches_by_size.each_ref().map(Counter::read);
         DriverStats {
-            entries: self.entries.read(),
+            entries,
             batches: batches_by_size.iter().sum(),
             jobs: self.jobs.read(),
             batches_by_size,
@@ -152,7 +147,7 @@ mod tests {
             counters.count_batch(jobs);
             let mut expected = [0; BATCH_SIZES.len()];
             expected[size] = 1;
-            assert_eq!(counters.read().batches_by_size, expected, "{jobs} jobs");
+            assert_eq!(counters.read(0).batches_by_size, expected, "{jobs} jobs");
         }
     }
 }

@@ -45,7 +45,6 @@ impl<B: Backend> Worker<B> {
             self.bound.swept_clean(self.now_ms);
         }
         self.shared.counters.swept.add(swept.removed);
-        self.shared.counters.entries.set(self.bound.held());
         Ok(swept)
     }
 

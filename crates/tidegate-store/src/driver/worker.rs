@@ -144,7 +144,6 @@ impl<B: Backend> Worker<B> {
                 Err(error) => break self.fail(&error),
             }
         }
-        self.shared.counters.entries.set(self.bound.held());
     }
 
     /// What the answers wait for, and since when.

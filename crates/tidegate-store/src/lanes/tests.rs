@@ -70,6 +70,28 @@ fn no_update_is_lost_between_two_threads() {
 }
 
 #[test]
+fn what_one_driver_sees_go_is_gone_for_all() {
+    let threads = Threads::start();
+    let clock = Arc::new(ManualClock::at(1_000_000));
+    let backend = MemoryBackend::new(Arc::clone(&clock) as _);
+    let store = Lanes::start(backend, &DriverOptions::new("test", 100), &threads.handles);
+    let main = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let added = |lane: usize, rows: std::ops::Range<u8>| {
+        let tasks =
+            rows.map(|row| threads.handles[lane].spawn(add(store.clone(), Key::of(&[b"row", &[row]]))));
+        assert!(main.block_on(futures_in_turn(tasks.collect())).iter().all(Result::is_ok));
+    };
+    added(0, 0..3);
+    added(1, 3..10);
+    assert_eq!(store.stats().entries, 10);
+    clock.advance(60_000);
+    assert_eq!(main.block_on(store.drivers[0].sweep()), Ok(10));
+    assert_eq!(store.stats().entries, 0);
+    added(1, 0..2);
+    assert_eq!(store.stats().entries, 2);
+}
+
+#[test]
 fn the_bound_is_one_for_both_threads() {
     let threads = Threads::start();
     let store = store(&threads, 10);
