@@ -70,10 +70,14 @@ impl Defense {
         }
     }
 
-    fn tell(&self, told: &mut Told) {
+    /// Brings those metrics up to date that are not counted as they change.
+    pub fn measure(&self) {
         for app in self.apps() {
             app.0.metrics.tracked.set(i64::try_from(app.0.clients.tracked()).unwrap_or(i64::MAX));
         }
+    }
+
+    fn tell(&self, told: &mut Told) {
         for (app, kind, count) in self.news(told) {
             log(app.name(), kind, count);
         }

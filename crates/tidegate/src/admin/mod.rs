@@ -141,6 +141,9 @@ async fn metrics(State(admin): State<Arc<Admin>>, headers: HeaderMap) -> Respons
             }
         };
     }
+    if let Some(defense) = &admin.apps.0 {
+        defense.measure();
+    }
     let mut body = String::new();
     if text::encode(&mut body, &admin.registry).is_err() {
         return (StatusCode::INTERNAL_SERVER_ERROR, "the metrics can't be written\n").into_response();
