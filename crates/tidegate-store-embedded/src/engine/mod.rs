@@ -105,14 +105,15 @@ struct ValueTooLarge(usize);
 impl Engine {
     pub(crate) fn open(options: &Options, checksums: Checksums) -> Result<Self, OpenError> {
         options.check()?;
-        if options.durability == Durability::None {
-            return Ok(Self::new(options, 0, Rows::new(), None, None));
-        }
         let disk = match &options.disk {
             Some(disk) => Arc::clone(disk),
             None => open_directory(options)?,
         };
+        // Without durability, too: two processes would count each for itself, and one may be durable.
         let guard = lock(&*disk)?;
+        if options.durability == Durability::None {
+            return Ok(Self::new(options, 0, Rows::new(), None, Some(guard)));
+        }
         let recovered = recover(&*disk, &*options.clock, options.segment_bytes, checksums)?;
         let mut log = Log::new(disk, options, recovered.found);
         let now_ms = options.clock.now_ms();

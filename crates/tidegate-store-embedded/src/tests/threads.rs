@@ -75,11 +75,14 @@ async fn many_callers_lose_no_update_and_a_restart_finds_them_all() {
 #[tokio::test]
 async fn a_second_process_is_refused_by_name() {
     let directory = Directory::new("lock");
-    let first = open(&directory, Durability::Fsync).unwrap();
-    let error = open(&directory, Durability::Fsync).unwrap_err().to_string();
-    assert!(error.contains(&directory.0.display().to_string()), "{error}");
-    assert!(error.contains(&format!("process {}", std::process::id())), "{error}");
-    drop(first);
+    let kinds = [Durability::Fsync, Durability::Process, Durability::None];
+    for (one, other) in kinds.into_iter().flat_map(|one| kinds.map(|other| (one, other))) {
+        let first = open(&directory, one).unwrap();
+        let error = open(&directory, other).unwrap_err().to_string();
+        assert!(error.contains(&directory.0.display().to_string()), "{one:?}, {other:?}: {error}");
+        assert!(error.contains(&format!("process {}", std::process::id())), "{one:?}, {other:?}: {error}");
+        drop(first);
+    }
     open(&directory, Durability::Fsync).unwrap();
 }
 
