@@ -140,7 +140,12 @@ impl Passed {
         if let Some(refusal) = unusable(&mut parts, &options) {
             return Err(refuse(context, &body, refusal));
         }
-        let host = target::host(&parts.headers).unwrap_or_default();
+        let host = match target::host(&parts.headers) {
+            Ok(host) => host,
+            Err(target::Unusable(why)) => {
+                return Err(refuse(context, &body, answers::last(StatusCode::BAD_REQUEST, why)));
+            }
+        };
         let routes = context.proxy.routes();
         let Some(app) = routes.app(host) else {
             let refusal = answers::text(StatusCode::NOT_FOUND, "no app has this host\n");
@@ -163,7 +168,8 @@ impl Passed {
         let record = match judged {
             // Its status stands in the access log already.
             Some(Judged { refusal: Some(refusal), .. }) => {
-                let response = refusal.response(&parts.headers).map(Source::from);
+                let response = refusal.response_in_place(std::mem::take(&mut parts.headers));
+                let response = response.map(Source::from);
                 return Err(refuse(context, &body, response));
             }
             Some(Judged { refusal: None, record }) => Some(record),

@@ -20,13 +20,17 @@ use hyper::{
 use hyper_util::rt::TokioIo;
 use tokio::{net::TcpStream, time::Instant};
 
-use super::{super::body::RequestBody, Failure, Limits, Upstream, patience::Patience};
+use super::{
+    super::{body::RequestBody, gathered::Gathered},
+    Failure, Limits, Upstream,
+    patience::Patience,
+};
 
 /// A connection to a server.
 #[derive(Debug)]
 pub(in crate::proxy) struct Connection {
     sender: http1::SendRequest<RequestBody>,
-    driver: http1::Connection<TokioIo<TcpStream>, RequestBody>,
+    driver: http1::Connection<TokioIo<Gathered<TcpStream>>, RequestBody>,
     /// The driver must not be polled any more.
     ended: bool,
     used_at: Instant,
@@ -45,7 +49,7 @@ impl Connection {
         let (sender, driver) = http1::Builder::new()
             .max_buf_size(limits.head_bytes_max.max(MIN_BUFFER_BYTES))
             .max_headers(limits.headers_max)
-            .handshake(TokioIo::new(stream))
+            .handshake(TokioIo::new(Gathered::new(stream)))
             .await?;
         let now = Instant::now();
         Ok(Self { sender, driver, ended: false, used_at: now, patience: Patience::new(now) })
@@ -103,7 +107,7 @@ impl Connection {
     /// The stream of a server that has changed the protocol.
     pub(in crate::proxy) fn into_tunnel(self) -> Tunnelled {
         let parts = self.driver.into_parts();
-        Tunnelled { stream: parts.io.into_inner(), read: parts.read_buf }
+        Tunnelled { stream: parts.io.into_inner().into_inner(), read: parts.read_buf }
     }
 
     fn drive(&mut self, cx: &mut Context<'_>) {
