@@ -72,6 +72,12 @@ impl Defense {
         self.0.settings.read().trusted.contains(Address::from(peer))
     }
 
+    /// What the firewall says to a client whose request is for no app.
+    #[must_use]
+    pub fn firewall(&self, client: Address) -> Option<Refusal> {
+        self.0.settings.read().firewall_refuses(client).then(|| Refusal::new(Cause::Firewall))
+    }
+
     /// Asks the firewall, then the app's policy; counts, and appends the request to the access log. A panic
     /// within lets the request pass and is counted.
     #[must_use]

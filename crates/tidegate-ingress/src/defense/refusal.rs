@@ -167,12 +167,22 @@ fn field(name: &'static str, numbers: [(&str, u64); 2]) -> HeaderValue {
 }
 
 fn prefers_json(accept: &str) -> bool {
-    let mut types = accept.split(',').map(|part| part.split(';').next().unwrap_or_default().trim());
+    let wanted = |part: &&str| !part.split(';').skip(1).any(|parameter| is_weight_0(parameter.trim()));
+    let types = accept.split(',').filter(wanted);
+    let mut types = types.map(|part| part.split(';').next().unwrap_or_default().trim());
     let first = types.find_map(|kind| {
         let json = kind.ends_with("/json") || kind.ends_with("+json");
         (json || kind.starts_with("text/")).then_some(json)
     });
     first.unwrap_or(false)
+}
+
+/// `q=0`, in any of the ways to write it: what the client says it won't take.
+fn is_weight_0(parameter: &str) -> bool {
+    let weight = parameter.strip_prefix("q=").or(parameter.strip_prefix("Q="));
+    weight.is_some_and(|weight| {
+        weight.starts_with('0') && weight.bytes().all(|byte| matches!(byte, b'0' | b'.'))
+    })
 }
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");

@@ -146,12 +146,22 @@ impl Passed {
                 return Err(refuse(context, &body, answers::last(StatusCode::BAD_REQUEST, why)));
             }
         };
+        if host.is_empty() && parts.version > Version::HTTP_10 {
+            return Err(refuse(
+                context,
+                &body,
+                answers::last(StatusCode::BAD_REQUEST, "one Host header is needed\n"),
+            ));
+        }
+        let origin = origin(context, &parts, &options);
         let routes = context.proxy.routes();
         let Some(app) = routes.app(host) else {
-            let refusal = answers::text(StatusCode::NOT_FOUND, "no app has this host\n");
+            let refusal = match context.proxy.defense.firewall(Address::from(origin.client)) {
+                Some(refusal) => refusal.response(&parts.headers).map(Source::from),
+                None => answers::text(StatusCode::NOT_FOUND, "no app has this host\n"),
+            };
             return Err(refuse(context, &body, refusal));
         };
-        let origin = origin(context, &parts, &options);
         let judged = app.id.as_ref().map(|id| {
             context.proxy.defense.judge(
                 id,
@@ -258,6 +268,12 @@ fn unusable(parts: &mut Parts, options: &ProxyOptions) -> Option<Response<Source
     }
     if matches!(parts.method, Method::CONNECT | Method::TRACE) {
         return Some(answers::last(StatusCode::METHOD_NOT_ALLOWED, "this method is not taken\n"));
+    }
+    if parts.uri.path() == "*" && parts.method != Method::OPTIONS {
+        return Some(answers::last(
+            StatusCode::BAD_REQUEST,
+            "only OPTIONS asks about the server as a whole\n",
+        ));
     }
     let target::Unusable(why) = target::settle(parts).err()?;
     Some(answers::last(StatusCode::BAD_REQUEST, why))

@@ -36,7 +36,21 @@ impl Reach {
     /// Each header is looked at once: most heads hold none of these names, and to look for each of them in every head
     /// would cost more than all the rest that is done to it.
     fn of(name: &HeaderName) -> Self {
-        match name.as_str() {
+        let name = name.as_str();
+        match Self::of_text(name) {
+            // Many apps are handed headers as variables, in whose names a dash and an underscore are one: what reads like
+            // one of these is one, and nobody writes it so but to get it past a proxy.
+            Self::Through if name.contains('_') => {
+                let name = name.replace('_', "-");
+                let is_ours = name == X_FORWARDED_FOR.as_str() || name == X_REAL_IP.as_str();
+                if is_ours || Self::of_text(&name) != Self::Through { Self::Here } else { Self::Through }
+            }
+            reach => reach,
+        }
+    }
+
+    fn of_text(name: &str) -> Self {
+        match name {
             "connection"
             | "keep-alive"
             | "proxy-connection"
@@ -54,8 +68,19 @@ impl Reach {
             | "x-client-ip"
             | "x-cluster-client-ip"
             | "fastly-client-ip"
+            | "forwarded-for"
+            | "x-forwarded"
+            | "x-forwarded-by"
             | "x-forwarded-host"
-            | "x-forwarded-port" => Self::Trusted,
+            | "x-forwarded-port"
+            | "x-forwarded-prefix"
+            | "x-forwarded-scheme"
+            | "x-forwarded-server"
+            | "x-forwarded-ssl"
+            | "x-original-forwarded-for"
+            | "x-original-host"
+            | "x-original-url"
+            | "x-rewrite-url" => Self::Trusted,
             "x-forwarded-proto" => Self::Scheme,
             "cookie" => Self::Cookie,
             _ => Self::Through,
@@ -243,8 +268,19 @@ mod tests {
                 ("x-forwarded-host", "evil"),
                 ("x-forwarded-proto", "gopher"),
                 ("x-http-method-override", "POST"),
+                ("x_forwarded_for", "203.0.113.1"),
+                ("x_real-ip", "203.0.113.1"),
+                ("transfer_encoding", "chunked"),
+                ("x-original-url", "/admin"),
+                ("forwarded-for", "203.0.113.1"),
+                ("x_own", "kept"),
             ],
-            &["x-forwarded-for: 192.0.2.7", "x-forwarded-proto: https", "x-real-ip: 192.0.2.7"],
+            &[
+                "x-forwarded-for: 192.0.2.7",
+                "x-forwarded-proto: https",
+                "x-real-ip: 192.0.2.7",
+                "x_own: kept",
+            ],
         );
         check(
             Origin { peer_is_trusted: true, is_secure: false, ..STRANGER },
