@@ -63,10 +63,13 @@ impl Activity {
 
     /// A whole request head has come; the request is in work until the answer is dropped, however it ends.
     #[must_use]
-    pub fn begin(self: &Arc<Self>, now: Instant) -> InWork {
+    pub fn begin(self: &Arc<Self>) -> InWork {
         self.in_work.fetch_add(1, Ordering::Relaxed);
         self.in_head.store(false, Ordering::Relaxed);
-        self.touch(now);
+        // Without that, what is in work needs no instant: its end brings one.
+        if self.blocked.load(Ordering::Relaxed) {
+            self.touch(Instant::now());
+        }
         InWork(Arc::clone(self))
     }
 
@@ -159,7 +162,7 @@ mod tests {
         let requests = async {
             for _ in 0..3 {
                 tokio::time::sleep(Duration::from_secs(8)).await;
-                drop(activity.begin(Instant::now()));
+                drop(activity.begin());
             }
             std::future::pending::<()>().await;
         };
@@ -171,7 +174,7 @@ mod tests {
     async fn a_request_in_work_is_not_a_stall() {
         let (start, activity) = (Instant::now(), Activity::new());
         let request = async {
-            let in_work = activity.begin(Instant::now());
+            let in_work = activity.begin();
             tokio::time::sleep(Duration::from_secs(25)).await;
             drop(in_work);
             std::future::pending::<()>().await;

@@ -9,8 +9,10 @@ pub(crate) fn describe(folder: &Path) -> String {
         let line = text.lines().find(|line| line.starts_with(name));
         line.and_then(|line| line.split_once(':')).map_or("unknown", |(_, value)| value.trim()).to_owned()
     };
-    let processor = field(&read("/proc/cpuinfo"), "model name");
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let processors = read("/proc/cpuinfo");
+    let processor = field(&processors, "model name");
+    // The machine's, not those that this process may run on: a bench may be pinned.
+    let cores = processors.lines().filter(|line| line.starts_with("processor")).count();
     let memory_kib = field(&read("/proc/meminfo"), "MemTotal");
     let memory_kib: u64 = memory_kib.trim_end_matches(" kB").parse().unwrap_or(0);
     let kernel = read("/proc/sys/kernel/osrelease");

@@ -23,6 +23,9 @@ pub(super) fn address_of(element: &[u8], source: Source) -> Option<Address> {
 /// something where it was written. Everything else is none.
 #[must_use]
 pub fn parse_node(node: &[u8]) -> Option<Address> {
+    if let Some(plain) = plain_ipv4(node) {
+        return Some(Address::from(IpAddr::V4(plain)));
+    }
     let node = str::from_utf8(node).ok()?;
     let ip: IpAddr = if let Some(bracketed) = node.strip_prefix('[') {
         let (address, port) = bracketed.split_once(']')?;
@@ -36,6 +39,24 @@ pub fn parse_node(node: &[u8]) -> Option<Address> {
         node[..end].parse::<Ipv4Addr>().ok()?.into()
     };
     Some(Address::from(ip))
+}
+
+/// What most elements are: four numbers. Anything else, even where it names an address, is none; the general way, which
+/// tries IPv6 first, takes five times as long.
+fn plain_ipv4(node: &[u8]) -> Option<Ipv4Addr> {
+    let mut octets = [0; 4];
+    let mut parts = node.split(|byte| *byte == b'.');
+    for octet in &mut octets {
+        *octet = match *parts.next()? {
+            [ones @ b'0'..=b'9'] => ones - b'0',
+            [tens @ b'1'..=b'9', ones @ b'0'..=b'9'] => (tens - b'0') * 10 + (ones - b'0'),
+            [b'1', tens @ b'0'..=b'9', ones @ b'0'..=b'9'] => 100 + (tens - b'0') * 10 + (ones - b'0'),
+            [b'2', tens @ b'0'..=b'4', ones @ b'0'..=b'9'] => 200 + (tens - b'0') * 10 + (ones - b'0'),
+            [b'2', b'5', ones @ b'0'..=b'5'] => 250 + (ones - b'0'),
+            _ => return None,
+        };
+    }
+    parts.next().is_none().then(|| Ipv4Addr::from_octets(octets))
 }
 
 fn parse_ipv6(text: &str) -> Option<Ipv6Addr> {

@@ -1,5 +1,9 @@
-use alloc::{format, string::String, vec::Vec};
-use core::net::{IpAddr, Ipv6Addr};
+use alloc::{
+    format,
+    string::{String, ToString},
+    vec::Vec,
+};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use proptest::prelude::*;
 
@@ -202,6 +206,15 @@ fn any_hop() -> impl Strategy<Value = String> {
 }
 
 proptest! {
+    /// The short way for what most elements are reads the same addresses as everybody does.
+    #[test]
+    fn four_numbers_are_read_as_everywhere(text in "[0-9.]{0,16}", bits: u32) {
+        for text in [text, Ipv4Addr::from(bits).to_string()] {
+            let expected = text.parse::<Ipv4Addr>().ok().map(|ip| Address::from(IpAddr::V4(ip)));
+            prop_assert!(parse_node(text.as_bytes()) == expected, "{}", text);
+        }
+    }
+
     /// Whatever the caller writes to the left of what the trusted proxies have appended changes nothing.
     #[test]
     fn what_a_caller_writes_does_not_matter(

@@ -134,7 +134,7 @@ async fn answer(
     request: http::Request<Incoming>,
 ) -> Result<http::Response<Full<Bytes>>, Infallible> {
     let began = Instant::now();
-    let _in_work = activity.begin(began);
+    let _in_work = activity.begin();
     let answer = handler.answer(request, peer, began).await;
     if answer.left_unread {
         activity.leave_unread();

@@ -35,12 +35,11 @@ struct Told<'a> {
 
 pub(super) fn answer(authz: &Authz, peer: IpAddr, parts: &Parts) -> Response<Bytes> {
     let told = Told::of(parts);
-    let Some(app) = authz.app(told.app, told.host) else { return Response::new(Bytes::new()) };
     let headers = &parts.headers;
     let client = authz.0.defense.client(peer, headers);
     let incoming =
         Incoming { peer, client, host: told.host, method: told.method, path: told.target, headers };
-    match authz.0.defense.judge(&app, &incoming).refusal {
+    match authz.judge(told.app, &incoming) {
         None => Response::new(Bytes::new()),
         Some(refusal) => refused(&refusal, headers, told.only_403),
     }

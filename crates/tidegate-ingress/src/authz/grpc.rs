@@ -64,13 +64,11 @@ impl Check<'_> {
         let Some(http) = attributes.request.as_ref().and_then(|request| request.http.as_ref()) else {
             return allowed();
         };
-        let Some(app) = self.authz.app(named, &http.host) else { return allowed() };
         let headers = headers_of(http);
         let client = self.authz.0.defense.client(peer, &headers);
         let (host, method, path) = (&*http.host, &*http.method, &*http.path);
         let incoming = Incoming { peer, client, host, method, path, headers: &headers };
-        let judged = self.authz.0.defense.judge(&app, &incoming);
-        judged.refusal.map_or_else(allowed, |refusal| denied(&refusal, &headers))
+        self.authz.judge(named, &incoming).map_or_else(allowed, |refusal| denied(&refusal, &headers))
     }
 
     /// Who sent the request to Envoy: it says so, and is believed if it is trusted itself.

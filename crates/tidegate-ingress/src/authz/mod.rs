@@ -11,7 +11,7 @@ use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
 use hyper::body::Body;
 
-use crate::defense::{AppId, Defense};
+use crate::defense::{AppId, Defense, Incoming, Refusal};
 
 mod forward;
 mod grpc;
@@ -64,16 +64,18 @@ impl Authz {
         }
     }
 
-    /// The app that the proxy names, or the one that has the host.
-    fn app(&self, named: Option<&str>, host: &str) -> Option<AppId> {
+    /// Asks about a request to the app that the proxy names, or to the one that has the host. What is for no app passes
+    /// the firewall all the same.
+    fn judge(&self, named: Option<&str>, request: &Incoming<'_>) -> Option<Refusal> {
         let app = match named {
             Some(name) => self.0.defense.app(name),
-            None => (self.0.app_of_host)(host),
+            None => (self.0.app_of_host)(request.host),
         };
-        if app.is_none() {
-            self.0.defense.count_unknown_app();
+        if let Some(app) = app {
+            return self.0.defense.judge(&app, request).refusal;
         }
-        app
+        self.0.defense.count_unknown_app();
+        self.0.defense.firewall(request.client)
     }
 }
 

@@ -9,7 +9,7 @@ use tidegate_listen::{
 };
 use tokio::{
     net::{TcpListener, TcpStream},
-    time::{Instant, timeout},
+    time::timeout,
 };
 
 use super::Authz;
@@ -68,7 +68,7 @@ async fn answer(
     let service = service_fn({
         let activity = Arc::clone(&activity);
         move |request: http::Request<Incoming>| {
-            let (authz, in_work) = (authz.clone(), activity.begin(Instant::now()));
+            let (authz, in_work) = (authz.clone(), activity.begin());
             async move {
                 let response = authz.answer(peer, request).await;
                 drop(in_work);

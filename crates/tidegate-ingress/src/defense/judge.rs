@@ -6,7 +6,7 @@ use std::{
 };
 
 use http::{
-    HeaderMap, HeaderName,
+    HeaderMap, HeaderName, HeaderValue,
     header::{FORWARDED, USER_AGENT},
 };
 use smallvec::SmallVec;
@@ -72,6 +72,12 @@ impl Defense {
         self.0.settings.read().trusted.contains(Address::from(peer))
     }
 
+    /// What the firewall says to a client whose request is for no app.
+    #[must_use]
+    pub fn firewall(&self, client: Address) -> Option<Refusal> {
+        self.0.settings.read().firewall_refuses(client).then(|| Refusal::new(Cause::Firewall))
+    }
+
     /// Asks the firewall, then the app's policy; counts, and appends the request to the access log. A panic
     /// within lets the request pass and is counted.
     #[must_use]
@@ -86,15 +92,16 @@ impl Defense {
 
     fn judge_at(&self, app: &AppId, request: &Incoming<'_>, at_ms: u64) -> Judged {
         let (mut path, mut user_agent) = (PathBuffer::default(), SmallVec::new());
+        let seen = Seen::of(request.headers);
         let facts = Facts {
             client: request.client,
             method: request.method,
             path: path.normalise(request.path.as_bytes()),
-            user_agent: user_agent_of(request.headers, &mut user_agent),
+            user_agent: seen.user_agent(request.headers, &mut user_agent),
             at_ms,
         };
         let settings = self.0.settings.read();
-        let origin = settings.origin(request);
+        let origin = settings.origin(request.peer, seen.forwarded);
         let (kind, cause) = if settings.firewall_refuses(request.client) {
             (Kind::Firewall, Some(Cause::Firewall))
         } else {
@@ -124,10 +131,8 @@ impl Settings {
         self.firewall_deny.contains(client) && !self.firewall_allow.contains(client)
     }
 
-    fn origin(&self, request: &Incoming<'_>) -> Origin {
-        let peer = Address::from(request.peer);
-        let forwarded =
-            request.headers.contains_key(X_FORWARDED_FOR) || request.headers.contains_key(FORWARDED);
+    fn origin(&self, peer: IpAddr, forwarded: bool) -> Origin {
+        let peer = Address::from(peer);
         Origin { peer, forwarded, trusted: self.trusted.contains(peer) }
     }
 }
@@ -154,18 +159,42 @@ impl RecordHandle {
 /// Several lines as one text, without an allocation.
 type Joined = SmallVec<[u8; USER_AGENT_BYTES_MAX]>;
 
-/// The lines of the User-Agent, each on a line, as far as they are looked at.
-fn user_agent_of<'a>(headers: &'a HeaderMap, joined: &'a mut Joined) -> &'a [u8] {
-    let mut lines = headers.get_all(USER_AGENT).into_iter();
-    let (first, second) = (lines.next(), lines.next());
-    let Some(second) = second else { return first.map_or(b"", |line| line.as_bytes()) };
-    let mut append = |text: &[u8]| {
-        joined.extend_from_slice(&text[..text.len().min(USER_AGENT_BYTES_MAX - joined.len())]);
-    };
-    append(first.map_or(b"", |line| line.as_bytes()));
-    for line in std::iter::once(second).chain(lines) {
-        append(b"\n");
-        append(line.as_bytes());
+/// What a decision wants to know of a head. One pass over its names finds it, for less than to look for each name.
+struct Seen<'a> {
+    /// Whether there is a forwarded header of either kind.
+    forwarded: bool,
+    user_agent: Option<&'a HeaderValue>,
+    user_agents: usize,
+}
+
+impl<'a> Seen<'a> {
+    fn of(headers: &'a HeaderMap) -> Self {
+        let mut seen = Self { forwarded: false, user_agent: None, user_agents: 0 };
+        for (name, value) in headers {
+            if *name == USER_AGENT {
+                seen.user_agent = Some(value);
+                seen.user_agents += 1;
+            } else {
+                seen.forwarded |= *name == X_FORWARDED_FOR || *name == FORWARDED;
+            }
+        }
+        seen
     }
-    joined
+
+    /// The lines of the User-Agent, each on a line, as far as they are looked at.
+    fn user_agent(&self, headers: &'a HeaderMap, joined: &'a mut Joined) -> &'a [u8] {
+        if self.user_agents < 2 {
+            return self.user_agent.map_or(b"", |line| line.as_bytes());
+        }
+        let mut append = |text: &[u8]| {
+            joined.extend_from_slice(&text[..text.len().min(USER_AGENT_BYTES_MAX - joined.len())]);
+        };
+        for (index, line) in headers.get_all(USER_AGENT).into_iter().enumerate() {
+            if index > 0 {
+                append(b"\n");
+            }
+            append(line.as_bytes());
+        }
+        joined
+    }
 }

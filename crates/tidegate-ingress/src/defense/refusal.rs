@@ -1,11 +1,13 @@
 //! What a refused request is answered.
 
+use std::cell::RefCell;
+
 use bytes::Bytes;
 use http::{
     HeaderMap, HeaderName, HeaderValue, StatusCode,
     header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER},
 };
-use tidegate_core::defense::{Reason, Wait};
+use tidegate_core::defense::{LimitName, Reason, Wait};
 
 use crate::text::{Text, push_number};
 
@@ -55,15 +57,17 @@ impl Refusal {
     pub fn set_headers(&self, headers: &mut HeaderMap) {
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         let (Some(wait), Some(retry_after_s)) = (self.wait(), self.retry_after_s()) else { return };
-        let name = wait.limit.as_str();
-        headers.insert(RETRY_AFTER, HeaderValue::from(retry_after_s));
-        set(headers, &RATE_LIMIT_POLICY, name, [(";q=", wait.burst), (";w=", wait.window_s)]);
-        set(headers, &RATE_LIMIT, name, [(";r=", 0), (";t=", retry_after_s)]);
+        let said = Said::of(wait, retry_after_s);
+        headers.insert(RETRY_AFTER, said.retry_after);
+        headers.insert(&RATE_LIMIT_POLICY, said.policy);
+        headers.insert(&RATE_LIMIT, said.limit);
     }
 
     /// The body and its type, by what the caller accepts: JSON if it names that before any text.
     #[must_use]
     pub fn body(&self, accept: Option<&HeaderValue>) -> (HeaderValue, Bytes) {
+        // What programs send that have no wish.
+        let accept = accept.filter(|accept| *accept != "*/*");
         let json = accept.and_then(|accept| accept.to_str().ok()).is_some_and(prefers_json);
         match (json, self.retry_after_s()) {
             (true, Some(seconds)) => {
@@ -84,10 +88,23 @@ impl Refusal {
     #[must_use]
     pub fn response(&self, request: &HeaderMap) -> http::Response<Bytes> {
         let (content_type, body) = self.body(request.get(ACCEPT));
+        self.with(HeaderMap::new(), content_type, body)
+    }
+
+    /// The same, in the place of the request's headers: no other map is made.
+    #[must_use]
+    pub fn response_in_place(&self, mut headers: HeaderMap) -> http::Response<Bytes> {
+        let (content_type, body) = self.body(headers.get(ACCEPT));
+        headers.clear();
+        self.with(headers, content_type, body)
+    }
+
+    fn with(&self, mut headers: HeaderMap, content_type: HeaderValue, body: Bytes) -> http::Response<Bytes> {
+        self.set_headers(&mut headers);
+        headers.insert(CONTENT_TYPE, content_type);
         let mut response = http::Response::new(body);
         *response.status_mut() = self.status();
-        self.set_headers(response.headers_mut());
-        response.headers_mut().insert(CONTENT_TYPE, content_type);
+        *response.headers_mut() = headers;
         response
     }
 
@@ -99,8 +116,44 @@ impl Refusal {
     }
 }
 
-/// Sets a header of structured fields: a name with numbers.
-fn set(headers: &mut HeaderMap, header: &'static HeaderName, name: &str, numbers: [(&str, u64); 2]) {
+/// What the headers of a limit say.
+#[derive(Clone)]
+struct Said {
+    retry_after: HeaderValue,
+    policy: HeaderValue,
+    limit: HeaderValue,
+}
+
+/// The limit, its burst and window, and the seconds until it is worth to try again.
+type Key = (LimitName, u64, u64, u64);
+
+thread_local! {
+    /// What was said last. One that asks too often is refused by the same limit again and again, for as many seconds: three
+    /// texts need not be written anew each time.
+    static LAST: RefCell<Option<(Key, Said)>> = const { RefCell::new(None) };
+}
+
+impl Said {
+    fn of(wait: Wait, retry_after_s: u64) -> Self {
+        let key = (wait.limit, wait.burst, wait.window_s, retry_after_s);
+        LAST.with_borrow_mut(|last| match last {
+            Some((of, said)) if *of == key => said.clone(),
+            _ => last.insert((key, Self::written(wait, retry_after_s))).1.clone(),
+        })
+    }
+
+    fn written(wait: Wait, retry_after_s: u64) -> Self {
+        let name = wait.limit.as_str();
+        Self {
+            retry_after: HeaderValue::from(retry_after_s),
+            policy: field(name, [(";q=", wait.burst), (";w=", wait.window_s)]),
+            limit: field(name, [(";r=", 0), (";t=", retry_after_s)]),
+        }
+    }
+}
+
+/// A structured field: a name with numbers.
+fn field(name: &'static str, numbers: [(&str, u64); 2]) -> HeaderValue {
     let mut text = Text::new();
     text.push(b'"');
     text.extend_from_slice(name.as_bytes());
@@ -109,18 +162,27 @@ fn set(headers: &mut HeaderMap, header: &'static HeaderName, name: &str, numbers
         text.extend_from_slice(key.as_bytes());
         push_number(&mut text, number);
     }
-    if let Ok(value) = HeaderValue::from_bytes(&text) {
-        headers.insert(header, value);
-    }
+    // Names of limits are letters: the text is always a header's value.
+    HeaderValue::from_bytes(&text).unwrap_or_else(|_| HeaderValue::from_static(name))
 }
 
 fn prefers_json(accept: &str) -> bool {
-    let mut types = accept.split(',').map(|part| part.split(';').next().unwrap_or_default().trim());
+    let wanted = |part: &&str| !part.split(';').skip(1).any(|parameter| is_weight_0(parameter.trim()));
+    let types = accept.split(',').filter(wanted);
+    let mut types = types.map(|part| part.split(';').next().unwrap_or_default().trim());
     let first = types.find_map(|kind| {
         let json = kind.ends_with("/json") || kind.ends_with("+json");
         (json || kind.starts_with("text/")).then_some(json)
     });
     first.unwrap_or(false)
+}
+
+/// `q=0`, in any of the ways to write it: what the client says it won't take.
+fn is_weight_0(parameter: &str) -> bool {
+    let weight = parameter.strip_prefix("q=").or(parameter.strip_prefix("Q="));
+    weight.is_some_and(|weight| {
+        weight.starts_with('0') && weight.bytes().all(|byte| matches!(byte, b'0' | b'.'))
+    })
 }
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");

@@ -35,7 +35,8 @@ struct Set {
 /// Which buckets a request may charge: those of one client, behind one lock.
 pub(super) struct OfOneClient<'a> {
     clients: &'a Clients,
-    shard: Option<MutexGuard<'a, Shard>>,
+    /// The client's hash and its lock, once it was asked for.
+    held: Option<(u64, MutexGuard<'a, Shard>)>,
 }
 
 const SET: usize = 8;
@@ -66,7 +67,7 @@ impl Clients {
 
     /// The buckets of whichever client is asked for first.
     pub(super) fn of_one_client(&self) -> OfOneClient<'_> {
-        OfOneClient { clients: self, shard: None }
+        OfOneClient { clients: self, held: None }
     }
 
     fn shard_of(&self, hash: u64) -> &Mutex<Shard> {
@@ -78,9 +79,13 @@ impl Clients {
 
 impl Buckets for OfOneClient<'_> {
     fn bucket(&mut self, id: BucketId, at_ms: u64) -> &mut Bucket {
-        let hash = self.clients.hasher.hash_one(id.client.bits());
-        let tag = (hash ^ id.limit).wrapping_mul(MIXER).max(1);
-        self.shard.get_or_insert_with(|| self.clients.shard_of(hash).lock()).bucket(tag, at_ms)
+        let clients = self.clients;
+        let (hash, shard) = self.held.get_or_insert_with(|| {
+            let hash = clients.hasher.hash_one(id.client.bits());
+            (hash, clients.shard_of(hash).lock())
+        });
+        let tag = (*hash ^ id.limit).wrapping_mul(MIXER).max(1);
+        shard.bucket(tag, at_ms)
     }
 }
 

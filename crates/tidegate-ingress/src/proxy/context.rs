@@ -10,7 +10,7 @@ use std::{
 
 use parking_lot::Mutex;
 use tidegate_listen::{Activity, InWork};
-use tokio::{sync::Notify, time::Instant};
+use tokio::sync::Notify;
 
 use super::{Proxy, framing::Found, shield::Permit, upstream::Tunnelled};
 
@@ -64,7 +64,7 @@ impl Context {
 
     /// A request's head has come.
     pub(super) fn begin(self: &Arc<Self>) -> InFlight {
-        InFlight { _in_work: self.activity.begin(Instant::now()), context: Arc::clone(self), ended: false }
+        InFlight { _in_work: self.activity.begin(), context: Arc::clone(self), ended: false }
     }
 
     /// The number of the head that has just come, from 0.

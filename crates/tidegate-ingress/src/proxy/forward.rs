@@ -1,6 +1,6 @@
 //! A request on its way to an app's server, and the answer back.
 
-use std::{sync::Arc, time::Duration};
+use std::{io, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{Extensions, Request, Response, StatusCode, Version, request::Parts};
@@ -26,7 +26,7 @@ pub(super) struct Errand {
     limits: BodyLimits,
 }
 
-/// Kept connections that turn out to be closed are no failed servers: so many more tries are free.
+/// Connections that take nothing of a request are no failed servers: so many more tries are free.
 const STALE_MAX: usize = 4;
 
 impl Errand {
@@ -68,8 +68,8 @@ impl Errand {
                 );
             };
             tries -= 1;
-            match upstream.connection(context.worker, &limits).await {
-                Ok(mut connection) => match connection.send(&mut self.request, patience).await {
+            match self.ask(upstream, context.worker, &limits, patience).await {
+                Ok((connection, asked)) => match asked {
                     Ok(response) => {
                         let upstream = Arc::clone(upstream);
                         return self.answered(response, connection, upstream, context, options, permit);
@@ -93,6 +93,24 @@ impl Errand {
         }
     }
 
+    /// Asks over a kept connection if one takes the request, else over a new one. That a kept one is closed by now shows when
+    /// it is used: to look at each before would cost every request what only the first one after the close has to pay.
+    async fn ask(
+        &mut self,
+        upstream: &Arc<Upstream>,
+        worker: usize,
+        limits: &Limits,
+        patience: Duration,
+    ) -> io::Result<(Box<Connection>, Result<Response<Incoming>, Failure>)> {
+        loop {
+            let mut connection = upstream.connection(worker, limits).await?;
+            match connection.send(&mut self.request, patience).await {
+                Err(Failure::Unsent) if connection.was_kept() => {}
+                asked => return Ok((connection, asked)),
+            }
+        }
+    }
+
     fn answered(
         &self,
         response: Response<Incoming>,
@@ -103,7 +121,7 @@ impl Errand {
         permit: Option<Permit>,
     ) -> Reply {
         let (mut parts, body) = response.into_parts();
-        let keeps_alive = !self.has_body && headers::keeps_alive(parts.version, &parts.headers);
+        let may_stay = !self.has_body && parts.version == Version::HTTP_11;
         parts.version = Version::HTTP_11;
         parts.extensions = Extensions::new();
         if parts.status == StatusCode::SWITCHING_PROTOCOLS {
@@ -112,12 +130,14 @@ impl Errand {
                 return answers::text(StatusCode::BAD_GATEWAY, "the app changes the protocol unasked\n")
                     .into();
             };
+            let Some(app) = connection.into_tunnel() else { return broken(None).into() };
             headers::for_client(&mut parts.headers);
             headers::set_upgrade(&mut parts.headers, protocol);
-            context.set_tunnel(Tunnel { app: connection.into_tunnel(), permit });
+            context.set_tunnel(Tunnel { app, permit });
             return Response::from_parts(parts, Source::from(Bytes::new())).into();
         }
-        headers::for_client(&mut parts.headers);
+        let closes = headers::for_client(&mut parts.headers);
+        let keeps_alive = may_stay && !closes;
         let home =
             Home { upstream, worker: context.worker, idle_max: options.upstream_idle_max, keeps_alive };
         let body = UpstreamBody::new(body, connection, home, options.body_idle_timeout);

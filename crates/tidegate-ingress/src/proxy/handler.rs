@@ -140,13 +140,28 @@ impl Passed {
         if let Some(refusal) = unusable(&mut parts, &options) {
             return Err(refuse(context, &body, refusal));
         }
-        let host = target::host(&parts.headers).unwrap_or_default();
+        let host = match target::host(&parts.headers) {
+            Ok(host) => host,
+            Err(target::Unusable(why)) => {
+                return Err(refuse(context, &body, answers::last(StatusCode::BAD_REQUEST, why)));
+            }
+        };
+        if host.is_empty() && parts.version > Version::HTTP_10 {
+            return Err(refuse(
+                context,
+                &body,
+                answers::last(StatusCode::BAD_REQUEST, "one Host header is needed\n"),
+            ));
+        }
+        let origin = origin(context, &parts, &options);
         let routes = context.proxy.routes();
         let Some(app) = routes.app(host) else {
-            let refusal = answers::text(StatusCode::NOT_FOUND, "no app has this host\n");
+            let refusal = match context.proxy.defense.firewall(Address::from(origin.client)) {
+                Some(refusal) => refusal.response(&parts.headers).map(Source::from),
+                None => answers::text(StatusCode::NOT_FOUND, "no app has this host\n"),
+            };
             return Err(refuse(context, &body, refusal));
         };
-        let origin = origin(context, &parts, &options);
         let judged = app.id.as_ref().map(|id| {
             context.proxy.defense.judge(
                 id,
@@ -163,7 +178,8 @@ impl Passed {
         let record = match judged {
             // Its status stands in the access log already.
             Some(Judged { refusal: Some(refusal), .. }) => {
-                let response = refusal.response(&parts.headers).map(Source::from);
+                let response = refusal.response_in_place(std::mem::take(&mut parts.headers));
+                let response = response.map(Source::from);
                 return Err(refuse(context, &body, response));
             }
             Some(Judged { refusal: None, record }) => Some(record),
@@ -252,6 +268,12 @@ fn unusable(parts: &mut Parts, options: &ProxyOptions) -> Option<Response<Source
     }
     if matches!(parts.method, Method::CONNECT | Method::TRACE) {
         return Some(answers::last(StatusCode::METHOD_NOT_ALLOWED, "this method is not taken\n"));
+    }
+    if parts.uri.path() == "*" && parts.method != Method::OPTIONS {
+        return Some(answers::last(
+            StatusCode::BAD_REQUEST,
+            "only OPTIONS asks about the server as a whole\n",
+        ));
     }
     let target::Unusable(why) = target::settle(parts).err()?;
     Some(answers::last(StatusCode::BAD_REQUEST, why))

@@ -4,12 +4,10 @@
 use std::net::IpAddr;
 
 use http::{
-    HeaderMap, HeaderName, HeaderValue, Version,
+    HeaderMap, HeaderName, HeaderValue,
     header::{CONNECTION, CONTENT_LENGTH, COOKIE, HOST, InvalidHeaderValue, UPGRADE},
 };
 use smallvec::SmallVec;
-
-use crate::text::{Text, push_number};
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
@@ -26,6 +24,10 @@ enum Reach {
     /// Says who the client is or what it asked for, by the word of some other proxy: of no meaning from anybody who is
     /// not trusted.
     Trusted,
+    /// `X-Forwarded-Proto`: ours where nobody who is trusted has set it.
+    Scheme,
+    /// Goes through, in one line.
+    Cookie,
     /// Goes through.
     Through,
 }
@@ -34,7 +36,21 @@ impl Reach {
     /// Each header is looked at once: most heads hold none of these names, and to look for each of them in every head
     /// would cost more than all the rest that is done to it.
     fn of(name: &HeaderName) -> Self {
-        match name.as_str() {
+        let name = name.as_str();
+        match Self::of_text(name) {
+            // Many apps are handed headers as variables, in whose names a dash and an underscore are one: what reads like
+            // one of these is one, and nobody writes it so but to get it past a proxy.
+            Self::Through if name.contains('_') => {
+                let name = name.replace('_', "-");
+                let is_ours = name == X_FORWARDED_FOR.as_str() || name == X_REAL_IP.as_str();
+                if is_ours || Self::of_text(&name) != Self::Through { Self::Here } else { Self::Through }
+            }
+            reach => reach,
+        }
+    }
+
+    fn of_text(name: &str) -> Self {
+        match name {
             "connection"
             | "keep-alive"
             | "proxy-connection"
@@ -52,8 +68,21 @@ impl Reach {
             | "x-client-ip"
             | "x-cluster-client-ip"
             | "fastly-client-ip"
+            | "forwarded-for"
+            | "x-forwarded"
+            | "x-forwarded-by"
             | "x-forwarded-host"
-            | "x-forwarded-port" => Self::Trusted,
+            | "x-forwarded-port"
+            | "x-forwarded-prefix"
+            | "x-forwarded-scheme"
+            | "x-forwarded-server"
+            | "x-forwarded-ssl"
+            | "x-original-forwarded-for"
+            | "x-original-host"
+            | "x-original-url"
+            | "x-rewrite-url" => Self::Trusted,
+            "x-forwarded-proto" => Self::Scheme,
+            "cookie" => Self::Cookie,
             _ => Self::Through,
         }
     }
@@ -73,12 +102,19 @@ pub(super) struct Origin {
 /// Makes the headers of a request those of the next hop: first what belongs to the client's hop is removed, then
 /// ours are set, so that a client that names them in `Connection` can't have them removed.
 pub(super) fn for_app(headers: &mut HeaderMap, origin: Origin) {
-    remove(headers, |reach| match reach {
-        Reach::Hop | Reach::Here => true,
-        Reach::Trusted => !origin.peer_is_trusted,
-        Reach::Through => false,
+    let (mut has_scheme, mut has_cookies) = (false, false);
+    remove(headers, |reach| {
+        match reach {
+            Reach::Hop | Reach::Here => return true,
+            Reach::Trusted => return !origin.peer_is_trusted,
+            Reach::Scheme => has_scheme = true,
+            Reach::Cookie => has_cookies = true,
+            Reach::Through => {}
+        }
+        false
     });
-    if !origin.peer_is_trusted || !headers.contains_key(&X_FORWARDED_PROTO) {
+    // What `Connection` names may have been removed since: looked for only where there is one.
+    if !(origin.peer_is_trusted && has_scheme && headers.contains_key(&X_FORWARDED_PROTO)) {
         let scheme = if origin.is_secure { "https" } else { "http" };
         headers.insert(X_FORWARDED_PROTO, HeaderValue::from_static(scheme));
     }
@@ -87,18 +123,14 @@ pub(super) fn for_app(headers: &mut HeaderMap, origin: Origin) {
         headers.insert(X_FORWARDED_FOR, client.clone());
         headers.insert(X_REAL_IP, client);
     }
-    join_cookies(headers);
+    if has_cookies {
+        join_cookies(headers);
+    }
 }
 
-/// Makes the headers of an answer those of the client's hop.
-pub(super) fn for_client(headers: &mut HeaderMap) {
-    remove(headers, |reach| reach == Reach::Hop);
-}
-
-/// Whether a server that answers so takes another request on the connection.
-pub(super) fn keeps_alive(version: Version, headers: &HeaderMap) -> bool {
-    let closes = |value: &HeaderValue| tokens(value).any(|token| token.eq_ignore_ascii_case(b"close"));
-    version == Version::HTTP_11 && !headers.get_all(CONNECTION).iter().any(closes)
+/// Makes the headers of an answer those of the client's hop, and tells whether the server closes the connection.
+pub(super) fn for_client(headers: &mut HeaderMap) -> bool {
+    remove(headers, |reach| reach == Reach::Hop)
 }
 
 /// The protocol that the client asks to change to, if it does.
@@ -115,34 +147,40 @@ pub(super) fn set_upgrade(headers: &mut HeaderMap, protocol: HeaderValue) {
     headers.insert(UPGRADE, protocol);
 }
 
-/// Removes what `Connection` names, and each header whose reach `goes` no further.
-fn remove(headers: &mut HeaderMap, goes: impl Fn(Reach) -> bool) {
+/// Removes what `Connection` names, and each header whose reach `goes` no further. Tells whether `Connection` says `close`.
+fn remove(headers: &mut HeaderMap, mut goes: impl FnMut(Reach) -> bool) -> bool {
     let mut removed: SmallVec<[HeaderName; 4]> =
         headers.keys().filter(|name| goes(Reach::of(name))).cloned().collect();
+    let mut closes = false;
     if removed.contains(&CONNECTION) {
-        let named = headers.get_all(CONNECTION).iter().flat_map(tokens).filter(|token| !is_usual(token));
-        // What frames and addresses the request is not the client's to remove.
-        let named = named
-            .filter_map(|token| HeaderName::from_bytes(token).ok())
-            .filter(|name| *name != HOST && *name != CONTENT_LENGTH);
-        removed.extend(named);
+        for token in headers.get_all(CONNECTION).iter().flat_map(tokens) {
+            closes |= token.eq_ignore_ascii_case(b"close");
+            // What frames and addresses the request is not the client's to remove.
+            let named = (!is_usual(token)).then(|| HeaderName::from_bytes(token).ok()).flatten();
+            removed.extend(named.filter(|name| *name != HOST && *name != CONTENT_LENGTH));
+        }
     }
     for name in removed {
         headers.remove(name);
     }
+    closes
 }
 
 /// An address as a header's value. Nearly all are IPv4: four numbers, for which the general formatter does a lot.
 fn address(address: IpAddr) -> Result<HeaderValue, InvalidHeaderValue> {
     let IpAddr::V4(v4) = address else { return HeaderValue::try_from(address.to_string()) };
-    let mut text = Text::new();
-    for (index, number) in v4.octets().into_iter().enumerate() {
-        if index > 0 {
-            text.push(b'.');
+    let (mut text, mut length) = ([b'.'; 15], 0);
+    for (index, octet) in v4.octets().into_iter().enumerate() {
+        // The dot is there already.
+        length += usize::from(index > 0);
+        let digits = [octet / 100, octet / 10 % 10, octet % 10];
+        let first = usize::from(octet < 100) + usize::from(octet < 10);
+        for digit in &digits[first..] {
+            text[length] = b'0' + digit;
+            length += 1;
         }
-        push_number(&mut text, number.into());
     }
-    HeaderValue::from_bytes(&text)
+    HeaderValue::from_bytes(&text[..length])
 }
 
 /// What most `Connection` headers hold, which is no header's name or removed anyway.
@@ -230,8 +268,19 @@ mod tests {
                 ("x-forwarded-host", "evil"),
                 ("x-forwarded-proto", "gopher"),
                 ("x-http-method-override", "POST"),
+                ("x_forwarded_for", "203.0.113.1"),
+                ("x_real-ip", "203.0.113.1"),
+                ("transfer_encoding", "chunked"),
+                ("x-original-url", "/admin"),
+                ("forwarded-for", "203.0.113.1"),
+                ("x_own", "kept"),
             ],
-            &["x-forwarded-for: 192.0.2.7", "x-forwarded-proto: https", "x-real-ip: 192.0.2.7"],
+            &[
+                "x-forwarded-for: 192.0.2.7",
+                "x-forwarded-proto: https",
+                "x-real-ip: 192.0.2.7",
+                "x_own: kept",
+            ],
         );
         check(
             Origin { peer_is_trusted: true, is_secure: false, ..STRANGER },

@@ -13,6 +13,7 @@ mod demo;
 mod files;
 mod forward;
 mod framing;
+mod gathered;
 mod handler;
 mod headers;
 mod proxy_protocol;

@@ -25,29 +25,30 @@ pub(super) fn settle(parts: &mut Parts) -> Result<(), Unusable> {
             parts.uri.path_and_query().cloned().or(Some(uri::PathAndQuery::from_static("/")));
         parts.uri = Uri::from_parts(origin).map_err(|_| Unusable("the target can't be read\n"))?;
     }
-    if is_repeated(&parts.headers) || host(&parts.headers).is_none() {
-        return Err(Unusable("one Host header is needed\n"));
-    }
-    if !is_plainly_framed(&parts.headers) {
-        return Err(Unusable("no other transfer encoding than chunked is taken\n"));
-    }
     Ok(())
 }
 
-/// The host that the request is for, with its port if it has one. Empty only for HTTP/1.0.
-pub(super) fn host(headers: &HeaderMap) -> Option<&str> {
-    let Some(host) = headers.get(HOST) else { return Some("") };
+/// The host that the request is for, with its port if it has one. Empty only for HTTP/1.0. One pass over the names looks
+/// at how the body is framed, too.
+pub(super) fn host(headers: &HeaderMap) -> Result<&str, Unusable> {
+    let (mut hosts, mut host, mut is_plainly_framed) = (0, None, true);
+    for (name, value) in headers {
+        if *name == HOST {
+            hosts += 1;
+            host = Some(value);
+        } else if *name == TRANSFER_ENCODING {
+            is_plainly_framed &= value.as_bytes().eq_ignore_ascii_case(b"chunked");
+        }
+    }
+    let host = host.map_or(Some(""), plain_host).filter(|_| hosts < 2);
+    let host = host.ok_or(Unusable("one Host header is needed\n"))?;
+    is_plainly_framed.then_some(host).ok_or(Unusable("no other transfer encoding than chunked is taken\n"))
+}
+
+fn plain_host(host: &HeaderValue) -> Option<&str> {
     let plain =
         |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b':' | b'[' | b']');
     host.to_str().ok().filter(|host| host.bytes().all(plain))
-}
-
-fn is_repeated(headers: &HeaderMap) -> bool {
-    headers.get_all(HOST).iter().nth(1).is_some()
-}
-
-fn is_plainly_framed(headers: &HeaderMap) -> bool {
-    headers.get_all(TRANSFER_ENCODING).iter().all(|value| value.as_bytes().eq_ignore_ascii_case(b"chunked"))
 }
 
 #[cfg(test)]
@@ -64,7 +65,7 @@ mod tests {
         }
         let (mut parts, ()) = request.body(()).unwrap().into_parts();
         settle(&mut parts)?;
-        Ok((host(&parts.headers).unwrap().to_owned(), parts.uri.to_string()))
+        Ok((host(&parts.headers)?.to_owned(), parts.uri.to_string()))
     }
 
     #[test]

@@ -10,11 +10,14 @@ use std::{
 use tidegate_listen::Activity;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::framing::{Found, Scanner};
+use super::{
+    framing::{Found, Scanner},
+    gathered::Gathered,
+};
 
 #[derive(Debug)]
 pub(super) struct Watched<S> {
-    stream: S,
+    stream: Gathered<S>,
     activity: Arc<Activity>,
     framing: Option<(Scanner, Arc<Found>)>,
 }
@@ -22,11 +25,11 @@ pub(super) struct Watched<S> {
 impl<S> Watched<S> {
     /// Watches the heads of HTTP/1.1 too if told where to say what they are.
     pub(super) fn new(stream: S, activity: Arc<Activity>, found: Option<Arc<Found>>) -> Self {
-        Self { stream, activity, framing: found.map(|found| (Scanner::new(), found)) }
+        Self { stream: Gathered::new(stream), activity, framing: found.map(|found| (Scanner::new(), found)) }
     }
 
     pub(super) fn into_inner(self) -> S {
-        self.stream
+        self.stream.into_inner()
     }
 }
 

@@ -18,7 +18,13 @@ async fn a_refusal_and_its_headers() {
     let limited = site.ask("192.0.2.1").refusal.unwrap();
     let denied = site.ask("203.0.113.1").refusal.unwrap();
     let shown = |refusal: &tidegate_ingress::defense::Refusal, accept: &str| {
-        let response = refusal.response(&header_map(&[("accept", accept)]));
+        let request = header_map(&[("accept", accept), ("cookie", "a=b")]);
+        let response = refusal.response(&request);
+        let in_place = refusal.response_in_place(request);
+        assert_eq!(
+            (in_place.status(), in_place.headers(), in_place.body()),
+            (response.status(), response.headers(), response.body())
+        );
         let header =
             |name: &str| response.headers().get(name).map(|value| value.to_str().unwrap().to_owned());
         let body = String::from_utf8(response.body().to_vec()).unwrap();

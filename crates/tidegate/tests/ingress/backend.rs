@@ -31,6 +31,8 @@ struct Seen {
     /// The heads of requests that were read to their end.
     whole: Mutex<Vec<String>>,
     connections: AtomicUsize,
+    /// Those of `connections` that are closed.
+    closed: AtomicUsize,
     body_bytes: AtomicUsize,
 }
 
@@ -44,7 +46,10 @@ impl Backend {
                 let seen = Arc::clone(&seen);
                 seen.connections.fetch_add(1, Ordering::SeqCst);
                 // An error is the end of a connection.
-                thread::spawn(move || drop(serve(stream, &seen)));
+                thread::spawn(move || {
+                    drop(serve(stream, &seen));
+                    seen.closed.fetch_add(1, Ordering::SeqCst);
+                });
             }
         });
         backend
@@ -57,6 +62,11 @@ impl Backend {
 
     pub(crate) fn connections(&self) -> usize {
         self.seen.connections.load(Ordering::SeqCst)
+    }
+
+    /// How many connections it has closed.
+    pub(crate) fn closed(&self) -> usize {
+        self.seen.closed.load(Ordering::SeqCst)
     }
 
     /// The bytes of bodies that came, whole or not.

@@ -31,6 +31,24 @@ fn floods_of_headers_are_refused_within_a_bound() {
     assert_eq!(rig.wire().exchange(&get("/echo", &headers)).unwrap().status, 200);
 }
 
+#[test]
+fn a_head_says_for_whom_it_is() {
+    let rig = Rig::start();
+    for (request, status) in [
+        ("GET / HTTP/1.1\r\n\r\n".to_owned(), "400"),
+        ("GET / HTTP/1.1\r\nHost:\r\n\r\n".to_owned(), "400"),
+        (format!("GET / HTTP/1.1\r\nHost: {HOST}\r\nHost: {HOST}\r\n\r\n"), "400"),
+        (format!("GET * HTTP/1.1\r\nHost: {HOST}\r\n\r\n"), "400"),
+        ("GET / HTTP/1.0\r\n\r\n".to_owned(), "404"),
+    ] {
+        let mut wire = rig.wire();
+        wire.send(request.as_bytes()).unwrap();
+        let answer = String::from_utf8_lossy(&wire.until_closed().unwrap()).into_owned();
+        assert_eq!(answer.split(' ').nth(1), Some(status), "{request:?}: {answer}");
+    }
+    assert_eq!(rig.backend.whole().len(), 0);
+}
+
 fn resident_kib(rig: &Rig) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", rig.server.pid())).expect("it runs");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a line of it");

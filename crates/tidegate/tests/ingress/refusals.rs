@@ -46,6 +46,8 @@ fn headers_and_bodies_by_what_is_accepted() {
         "*/*",
         "",
         "text/plain, application/json",
+        "application/json;q=0",
+        "application/json; q=0.000, text/plain",
         "image/png",
         "text/html,application/json;q=0.9",
     ] {

@@ -20,16 +20,24 @@ use hyper::{
 use hyper_util::rt::TokioIo;
 use tokio::{net::TcpStream, time::Instant};
 
-use super::{super::body::RequestBody, Failure, Limits, Upstream, patience::Patience};
+use super::{
+    super::{body::RequestBody, gathered::Gathered},
+    Failure, Limits, Upstream,
+    patience::Patience,
+    waking::Waking,
+};
 
 /// A connection to a server.
 #[derive(Debug)]
 pub(in crate::proxy) struct Connection {
     sender: http1::SendRequest<RequestBody>,
-    driver: http1::Connection<TokioIo<TcpStream>, RequestBody>,
+    /// None once it ended with a request unsent.
+    driver: Option<http1::Connection<TokioIo<Gathered<TcpStream>>, RequestBody>>,
     /// The driver must not be polled any more.
     ended: bool,
     used_at: Instant,
+    was_kept: bool,
+    waking: Waking,
     patience: Patience,
 }
 
@@ -45,19 +53,32 @@ impl Connection {
         let (sender, driver) = http1::Builder::new()
             .max_buf_size(limits.head_bytes_max.max(MIN_BUFFER_BYTES))
             .max_headers(limits.headers_max)
-            .handshake(TokioIo::new(stream))
+            .handshake(TokioIo::new(Gathered::new(stream)))
             .await?;
         let now = Instant::now();
-        Ok(Self { sender, driver, ended: false, used_at: now, patience: Patience::new(now) })
+        Ok(Self {
+            sender,
+            driver: Some(driver),
+            ended: false,
+            used_at: now,
+            was_kept: false,
+            waking: Waking::new(),
+            patience: Patience::new(now),
+        })
     }
 
     pub(super) const fn used_at(&self) -> Instant {
         self.used_at
     }
 
-    /// Whether a kept connection can take a request: the server has not closed it, and is not about to.
-    pub(super) fn still_stands(&mut self, idle: Duration) -> bool {
-        self.used_at + idle > Instant::now() && self.is_ready()
+    /// Whether it served a request before.
+    pub(in crate::proxy) const fn was_kept(&self) -> bool {
+        self.was_kept
+    }
+
+    /// Whether a kept connection may be used, as far as is known without looking at its stream.
+    pub(super) fn may_serve(&mut self, idle: Duration) -> bool {
+        self.used_at + idle > Instant::now() && !self.ended && (self.sender.is_ready() || self.is_ready())
     }
 
     /// Sends a request and awaits the head of its answer, for so long. After a 101 the connection [becomes a
@@ -69,19 +90,27 @@ impl Connection {
     ) -> Result<Response<Incoming>, Failure> {
         let Some(sending) = request.take() else { return Err(Failure::Broken) };
         self.patience.begin(patience);
-        let sent = self.sender.try_send_request(sending);
+        let sent = self.waking.muted(|| self.sender.try_send_request(sending));
         tokio::pin!(sent);
         let answered = std::future::poll_fn(|cx| {
             let mut unwoken = Context::from_waker(Waker::noop());
-            self.drive(cx);
-            match sent.as_mut().poll(&mut unwoken) {
-                Poll::Ready(Ok(response)) => Poll::Ready(Ok(response)),
-                Poll::Ready(Err(mut error)) => {
-                    *request = error.take_message();
-                    Poll::Ready(Err(if request.is_some() { Failure::Unsent } else { Failure::Broken }))
+            self.drive(cx.waker());
+            loop {
+                match sent.as_mut().poll(&mut unwoken) {
+                    Poll::Ready(Ok(response)) => return Poll::Ready(Ok(response)),
+                    Poll::Ready(Err(mut error)) => {
+                        *request = error.take_message();
+                        let failure = if request.is_some() { Failure::Unsent } else { Failure::Broken };
+                        return Poll::Ready(Err(failure));
+                    }
+                    // A driver that ends gives back what it has not begun with once it is dropped.
+                    Poll::Pending if self.ended => {
+                        if self.driver.take().is_none() {
+                            return Poll::Ready(Err(Failure::Broken));
+                        }
+                    }
+                    Poll::Pending => return self.patience.poll_end(cx).map(|()| Err(Failure::Late)),
                 }
-                Poll::Pending if self.ended => Poll::Ready(Err(Failure::Broken)),
-                Poll::Pending => self.patience.poll_end(cx).map(|()| Err(Failure::Late)),
             }
         })
         .await;
@@ -89,7 +118,7 @@ impl Connection {
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             // The connection is done with HTTP once it has handed over what it has read.
             std::future::poll_fn(|cx| {
-                self.drive(cx);
+                self.drive(cx.waker());
                 if self.ended {
                     return Poll::Ready(Ok(()));
                 }
@@ -100,22 +129,22 @@ impl Connection {
         Ok(response)
     }
 
-    /// The stream of a server that has changed the protocol.
-    pub(in crate::proxy) fn into_tunnel(self) -> Tunnelled {
-        let parts = self.driver.into_parts();
-        Tunnelled { stream: parts.io.into_inner(), read: parts.read_buf }
+    /// The stream of a server that has changed the protocol; none if the connection broke.
+    pub(in crate::proxy) fn into_tunnel(self) -> Option<Tunnelled> {
+        let parts = self.driver?.into_parts();
+        Some(Tunnelled { stream: parts.io.into_inner().into_inner(), read: parts.read_buf })
     }
 
-    fn drive(&mut self, cx: &mut Context<'_>) {
-        if !self.ended {
+    fn drive(&mut self, task: &Waker) {
+        if let (false, Some(driver)) = (self.ended, &mut self.driver) {
             // An error shows where the answer or its body is awaited.
-            self.ended = self.driver.poll_without_shutdown(cx).is_ready();
+            self.ended = driver.poll_without_shutdown(&mut self.waking.of(task)).is_ready();
         }
     }
 
     /// Whether the next request may be sent, as far as what has come tells.
     fn is_ready(&mut self) -> bool {
-        self.drive(&mut Context::from_waker(Waker::noop()));
+        self.drive(Waker::noop());
         !self.ended && self.sender.is_ready()
     }
 }
@@ -160,9 +189,14 @@ impl UpstreamBody {
         // What has come already, then what the connection brings now.
         for driven in [false, true] {
             if driven && let Some(connection) = &mut self.connection {
-                connection.drive(cx);
+                connection.drive(cx.waker());
             }
-            if let Poll::Ready(piece) = Pin::new(&mut self.body).poll_frame(&mut unwoken) {
+            let body = Pin::new(&mut self.body);
+            let polled = match &self.connection {
+                Some(connection) => connection.waking.muted(|| body.poll_frame(&mut unwoken)),
+                None => body.poll_frame(&mut unwoken),
+            };
+            if let Poll::Ready(piece) = polled {
                 return Poll::Ready(piece.map(|piece| piece.map_err(|_| Cut)));
             }
         }
@@ -210,7 +244,7 @@ impl Drop for UpstreamBody {
         // Whoever takes it looks at it again. Where its end is not as plain as this, the connection itself is asked.
         let is_over = self.home.keeps_alive && self.body.is_end_stream();
         if is_over || connection.is_ready() {
-            connection.used_at = Instant::now();
+            (connection.used_at, connection.was_kept) = (Instant::now(), true);
             self.home.upstream.keep(connection, self.home.worker, self.home.idle_max);
         }
     }

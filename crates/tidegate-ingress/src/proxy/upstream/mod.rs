@@ -3,6 +3,7 @@
 mod connection;
 mod link;
 mod patience;
+mod waking;
 
 use std::{
     fmt, io,
@@ -137,14 +138,14 @@ impl Upstream {
         }
     }
 
-    /// A connection: a kept one that still stands, else a new one.
+    /// A connection: a kept one, which the server may have closed, else a new one.
     pub(super) async fn connection(
         self: &Arc<Self>,
         worker: usize,
         limits: &Limits,
     ) -> io::Result<Box<Connection>> {
         while let Some(mut kept) = self.take(worker) {
-            if kept.still_stands(limits.idle) {
+            if kept.may_serve(limits.idle) {
                 return Ok(kept);
             }
         }
