@@ -9,7 +9,6 @@ use prometheus_client::{
     metrics::gauge::ConstGauge,
     registry::Registry,
 };
-use smallvec::SmallVec;
 use tidegate_core::{
     address::Address,
     forwarded::{self, Source},
@@ -74,10 +73,11 @@ impl HttpAdmission {
     /// The profile has faults.
     pub fn new(profile: &Profile, seed: Seed, clock: Clock) -> Result<Self, InvalidProfile> {
         profile.validate()?;
-        let tracker = Tracker::new(Size::of(profile.http.bounds, FIXED_ROWS));
+        let metrics = Metrics::default();
+        let tracker = Tracker::new(Size::of(profile.http.bounds, FIXED_ROWS), metrics.admitted());
         let trust = profile.client_address.trust()?;
         let profile = profile.http.clone();
-        Ok(Self(Arc::new(Inner { profile, trust, tracker, seed, clock, metrics: Metrics::default() })))
+        Ok(Self(Arc::new(Inner { profile, trust, tracker, seed, clock, metrics })))
     }
 
     /// Stage one, before anything is parsed: charges the global, source-prefix and operation budgets, and holds
@@ -93,19 +93,18 @@ impl HttpAdmission {
         };
         let key = inner.seed.key(dimension, None, source.bytes());
         let global = Charge { place: GLOBAL, limit: inner.profile.global, dimension: Dimension::Global };
-        let limit_of_operation = inner.limit_of(operation.class());
         let of_operation = Charge {
             place: 1 + operation.place(),
-            limit: limit_of_operation,
+            limit: inner.limit_of(operation.class()),
             dimension: Dimension::Operation,
         };
         let fixed = [global, of_operation];
         let decision = Decision {
             fixed: if operation.class() == Class::Health { &fixed[1..] } else { &fixed },
             keyed: &[Charge { place: key, limit, dimension }],
-            ..operation.decision()
+            ..operation.decision(Stage::One)
         };
-        inner.decide(Stage::One, &decision)?;
+        inner.decide(&decision)?;
         Ok(Lease { admission: self.clone(), operation, source: key, scope: [None; SCOPE_DIMENSIONS] })
     }
 
@@ -169,10 +168,16 @@ impl HttpAdmission {
 }
 
 impl Inner {
-    fn decide(&self, stage: Stage, decision: &Decision<'_>) -> Result<(), RateLimited> {
-        let outcome = self.tracker.decide(self.clock.now_ms(), decision);
-        self.metrics.count(stage, &outcome);
-        outcome.map_err(RateLimited::from)
+    fn decide(&self, decision: &Decision<'_>) -> Result<(), RateLimited> {
+        self.tracker.decide(self.clock.now_ms(), decision).map_err(|refusal| {
+            self.metrics.count(&refusal);
+            refusal.into()
+        })
+    }
+
+    /// For the places of a list that hold none.
+    const fn no_charge(&self) -> Charge<Key> {
+        Charge { place: Key(0), limit: self.profile.tenant, dimension: Dimension::Tenant }
     }
 
     const fn limit_of(&self, class: Class) -> Limit {
@@ -246,13 +251,13 @@ impl Lease {
     /// One of them has no room. Nothing more was charged; what the request holds, it still holds.
     pub fn stage_two(&mut self, scope: &Scope<'_>) -> Result<(), RateLimited> {
         let inner = &*self.admission.0;
-        let mut keyed = SmallVec::<[Charge<Key>; SCOPE_DIMENSIONS]>::new();
-        let mut held = self.scope;
+        let (mut keyed, mut new, mut held) = ([inner.no_charge(); SCOPE_DIMENSIONS], 0, self.scope);
         for (held, charge) in held.iter_mut().zip(scope.charges(inner)) {
             match (&held, charge) {
                 (None, Some(charge)) => {
                     *held = Some(charge.place);
-                    keyed.push(charge);
+                    keyed[new] = charge;
+                    new += 1;
                 }
                 (Some(held), Some(charge)) if *held != charge.place => {
                     return Err(RateLimited { retry_after_seconds: 1 });
@@ -260,7 +265,7 @@ impl Lease {
                 _ => {}
             }
         }
-        inner.decide(Stage::Two, &Decision { keyed: &keyed, ..self.operation.decision() })?;
+        inner.decide(&Decision { keyed: &keyed[..new], ..self.operation.decision(Stage::Two) })?;
         self.scope = held;
         Ok(())
     }
@@ -276,10 +281,12 @@ impl Drop for Lease {
     fn drop(&mut self) {
         let fixed = [GLOBAL, 1 + self.operation.place()];
         let fixed = if self.operation.class() == Class::Health { &fixed[1..] } else { &fixed };
-        let mut keyed = SmallVec::<[Key; 1 + SCOPE_DIMENSIONS]>::new();
-        keyed.push(self.source);
-        keyed.extend(self.scope.iter().flatten().copied());
-        self.admission.0.tracker.release(self.operation.work(), fixed, &keyed);
+        let (mut keyed, mut count) = ([self.source; 1 + SCOPE_DIMENSIONS], 1);
+        for key in self.scope.iter().flatten() {
+            keyed[count] = *key;
+            count += 1;
+        }
+        self.admission.0.tracker.release(self.operation.work(), fixed, &keyed[..count]);
     }
 }
 

@@ -11,7 +11,15 @@ use crate::refusal::Dimension;
 /// What keys are hashed under. Drawn anew at each start, it can't be guessed, so nobody can choose identities
 /// that share a row or fill one table.
 #[derive(Clone)]
-pub struct Seed(SipHasher13);
+pub struct Seed([Begun; Dimension::ALL.len()]);
+
+/// Hashing that is as far as the dimension, so that what all identities in it begin with is hashed once.
+#[derive(Clone, Copy)]
+struct Begun {
+    alone: SipHasher13,
+    /// For identities that are within another's.
+    within: SipHasher13,
+}
 
 /// The network that a caller is charged with: IPv4 /24 or IPv6 /56. An IPv4 address in IPv6 clothes, mapped or
 /// by NAT64, is the IPv4 address. Printing it withholds it.
@@ -34,28 +42,27 @@ impl Seed {
     }
 
     /// The key of an identity in a dimension, and within another key's identity if it is of that.
+    #[inline]
     pub(crate) fn key(&self, dimension: Dimension, within: Option<Key>, identity: &[u8]) -> Key {
-        let head = (dimension as u64) << 1 | u64::from(within.is_some());
-        let within = within.map_or(0, |Key(within)| within);
-        let mut message = [0; HEAD_BYTES + IDENTITY_BYTES_FEW];
-        message[..8].copy_from_slice(&head.to_le_bytes());
-        message[8..HEAD_BYTES].copy_from_slice(&within.to_le_bytes());
-        let bytes = HEAD_BYTES + identity.len();
-        // In one piece it takes half as long as piece by piece.
-        if let Some(place) = message.get_mut(HEAD_BYTES..bytes) {
-            place.copy_from_slice(identity);
-            return Key(self.0.hash(&message[..bytes]));
-        }
-        let mut hasher = self.0;
-        hasher.write(&message[..HEAD_BYTES]);
-        hasher.write(identity);
-        Key(hasher.finish())
+        let begun = &self.0[dimension as usize];
+        let Some(Key(within)) = within else { return Key(begun.alone.hash(identity)) };
+        let mut hasher = begun.within;
+        hasher.write_u64(within);
+        Key(hasher.hash(identity))
     }
 }
 
 impl From<[u8; 16]> for Seed {
     fn from(bytes: [u8; 16]) -> Self {
-        Self(SipHasher13::new_with_key(&bytes))
+        let begun = |head: u64| {
+            let mut hasher = SipHasher13::new_with_key(&bytes);
+            hasher.write_u64(head);
+            hasher
+        };
+        Self(Dimension::ALL.map(|dimension| {
+            let head = (dimension as u64) << 1;
+            Begun { alone: begun(head), within: begun(head | 1) }
+        }))
     }
 }
 
@@ -120,11 +127,6 @@ impl fmt::Debug for Fingerprint {
         f.write_str("Fingerprint(…)")
     }
 }
-
-/// Before the identity: the dimension and what it is within.
-const HEAD_BYTES: usize = 16;
-/// A UUID in bytes.
-const IDENTITY_BYTES_FEW: usize = 16;
 
 #[cfg(test)]
 mod tests;

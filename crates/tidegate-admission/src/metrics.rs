@@ -21,7 +21,6 @@ pub(crate) enum Stage {
 pub(crate) struct Metrics {
     admitted_by_stage: Family<StageLabel, Counter>,
     refused_by_reason: Family<RefusalLabels, Counter>,
-    admitted: [Counter; Stage::ALL.len()],
     refused: [[Counter; CAUSES.len()]; Dimension::ALL.len()],
     pub(crate) bodies_too_large: Counter,
     pub(crate) peers_unknown: Counter,
@@ -41,7 +40,7 @@ struct RefusalLabels {
 const CAUSES: [Cause; 3] = [Cause::Rate, Cause::Concurrency, Cause::TrackedKeys];
 
 impl Stage {
-    const ALL: [Self; 2] = [Self::One, Self::Two];
+    pub(crate) const ALL: [Self; 2] = [Self::One, Self::Two];
 
     const fn name(self) -> &'static str {
         match self {
@@ -55,8 +54,6 @@ impl Default for Metrics {
     fn default() -> Self {
         let admitted_by_stage = Family::<StageLabel, Counter>::default();
         let refused_by_reason = Family::<RefusalLabels, Counter>::default();
-        let admitted = Stage::ALL
-            .map(|stage| admitted_by_stage.get_or_create(&StageLabel { stage: stage.name() }).clone());
         let refused = Dimension::ALL.map(|dimension| {
             CAUSES.map(|cause| {
                 let labels = RefusalLabels { dimension: dimension.name(), cause: name(cause) };
@@ -64,7 +61,7 @@ impl Default for Metrics {
             })
         });
         let (bodies_too_large, peers_unknown) = Default::default();
-        Self { admitted_by_stage, refused_by_reason, admitted, refused, bodies_too_large, peers_unknown }
+        Self { admitted_by_stage, refused_by_reason, refused, bodies_too_large, peers_unknown }
     }
 }
 
@@ -95,11 +92,16 @@ impl Metrics {
         }
     }
 
-    pub(crate) fn count(&self, stage: Stage, outcome: &Result<(), Refusal>) {
-        match outcome {
-            Ok(()) => self.admitted[stage as usize].inc(),
-            Err(refusal) => self.refused[refusal.dimension as usize][refusal.cause as usize].inc(),
-        };
+    /// What the tracker counts in, by stage.
+    pub(crate) fn admitted(&self) -> [Counter; Stage::ALL.len()] {
+        Stage::ALL.map(|stage| {
+            let label = StageLabel { stage: stage.name() };
+            self.admitted_by_stage.get_or_create(&label).clone()
+        })
+    }
+
+    pub(crate) fn count(&self, refusal: &Refusal) {
+        self.refused[refusal.dimension as usize][refusal.cause as usize].inc();
     }
 }
 

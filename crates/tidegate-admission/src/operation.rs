@@ -2,7 +2,7 @@
 
 use tidegate_core::tracker::Work;
 
-use crate::tracker::Decision;
+use crate::{metrics::Stage, tracker::Decision};
 
 /// What a request is for, as far as its head tells. Operations of one class and number share a budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,10 +59,10 @@ impl Operation {
     }
 
     /// A decision of its kind, that charges nothing yet.
-    pub(crate) const fn decision(self) -> Decision<'static> {
+    pub(crate) const fn decision(self, stage: Stage) -> Decision<'static> {
         let work = self.work();
         let may_use_reserve = matches!(work, Work::Critical);
-        Decision { work, may_use_reserve, leased: true, fixed: &[], keyed: &[] }
+        Decision { stage, work, may_use_reserve, leased: true, fixed: &[], keyed: &[] }
     }
 }
 

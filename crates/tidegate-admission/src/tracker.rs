@@ -6,9 +6,11 @@ use std::{
 };
 
 use parking_lot::Mutex;
+use prometheus_client::metrics::counter::Counter;
 use tidegate_core::tracker::{Cause, Key, Limit, Place, Row, Table, Windows, Work};
 
 use crate::{
+    metrics::Stage,
     profile::Bounds,
     refusal::{Dimension, Refusal},
 };
@@ -35,6 +37,10 @@ pub(crate) struct Tracker {
 #[derive(Debug)]
 struct Counts {
     window: u64,
+    /// When the window is over.
+    ends_ms: u64,
+    /// By stage. Nobody else writes them, so they are counted on without a step that is atomic as a whole.
+    admitted: [Counter; Stage::ALL.len()],
     fixed: Box<[Row]>,
     /// Many, so that none has much to clear when a window begins.
     tables: Box<[Table]>,
@@ -63,6 +69,7 @@ pub(crate) struct Charge<Place> {
 /// Everything that a request or datagram is charged in one stage.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Decision<'a> {
+    pub(crate) stage: Stage,
     pub(crate) work: Work,
     /// Whether new rows may come from the reserve.
     pub(crate) may_use_reserve: bool,
@@ -84,12 +91,15 @@ impl Size {
 }
 
 impl Tracker {
-    pub(crate) fn new(size: Size) -> Self {
+    pub(crate) fn new(size: Size, admitted: [Counter; Stage::ALL.len()]) -> Self {
         let tables = (size.tracked_max / ROWS_A_TABLE).next_power_of_two().min(TABLES_MAX);
+        let windows = Windows::new(size.window_ms);
         Self {
-            windows: Windows::new(size.window_ms),
+            windows,
             counts: Mutex::new(Counts {
                 window: 0,
+                ends_ms: windows.left_ms(0),
+                admitted,
                 fixed: vec![Row::default(); size.fixed_rows].into_boxed_slice(),
                 tables: (0..tables).map(|_| Table::default()).collect(),
                 tracked: 0,
@@ -102,26 +112,20 @@ impl Tracker {
     }
 
     /// Charges everything in `decision`, or nothing and says why.
+    #[inline]
     pub(crate) fn decide(&self, now_ms: u64, decision: &Decision<'_>) -> Result<(), Refusal> {
-        let window = self.windows.number(now_ms);
-        let mut outcome = self.attempt(window, decision);
-        if matches!(outcome, Err((_, Cause::TrackedKeys))) && self.sweep(window) {
-            outcome = self.attempt(window, decision);
+        match self.attempt(now_ms, decision) {
+            Ok(()) => Ok(()),
+            Err(refused) => self.refused(now_ms, decision, refused),
         }
-        outcome.map_err(|(dimension, cause)| {
-            let wait_ms = match cause {
-                Cause::Rate | Cause::TrackedKeys => self.windows.left_ms(now_ms),
-                Cause::Concurrency => LEASE_WAIT_MS,
-            };
-            Refusal::new(dimension, cause, wait_ms)
-        })
     }
 
     /// Ends the leases of a decision that was `leased`.
     pub(crate) fn release(&self, work: Work, fixed: &[usize], keyed: &[Key]) {
         let mut counts = self.counts.lock();
+        let counts = &mut *counts;
         for key in keyed {
-            let is_gone = counts.table(*key).release(*key, work);
+            let is_gone = counts.table_mut(*key).release(*key, work);
             counts.tracked -= usize::from(is_gone);
         }
         for place in fixed {
@@ -132,7 +136,7 @@ impl Tracker {
     /// Milliseconds until a budget in a fixed place is full again, if it is spent.
     pub(crate) fn spent_for_ms(&self, now_ms: u64, charge: &Charge<usize>, work: Work) -> Option<u64> {
         let mut counts = self.counts.lock();
-        counts.enter(self.windows.number(now_ms), &[]);
+        counts.enter(self.windows, now_ms);
         let refusal = counts.fixed[charge.place].refusal(&charge.limit, work);
         (refusal == Some(Cause::Rate)).then(|| self.windows.left_ms(now_ms))
     }
@@ -155,24 +159,43 @@ impl Tracker {
         tables + fixed + counts.tables.iter().map(Table::bytes).sum::<usize>()
     }
 
-    fn attempt(&self, window: u64, decision: &Decision<'_>) -> Result<(), (Dimension, Cause)> {
-        let mut counts = self.counts.lock();
-        counts.enter(window, decision.keyed);
+    fn attempt(&self, now_ms: u64, decision: &Decision<'_>) -> Result<(), Refused> {
         debug_assert!(decision.keyed.len() <= CHARGES_MAX, "no stage has more keys");
+        let mut counts = self.counts.lock();
+        let counts = &mut *counts;
+        counts.enter(self.windows, now_ms);
+        counts.enter_tables(decision.keyed);
         let mut places = [None; CHARGES_MAX];
-        counts.find(decision, &mut places)?;
+        let new = counts.find(decision, &mut places)?;
         counts.check_fixed(decision)?;
-        let mut new = decision.keyed.iter().zip(places).filter(|(_, place)| place.is_none()).peekable();
-        if let Some((first, _)) = new.peek() {
-            let dimension = first.dimension;
-            let max =
-                if decision.may_use_reserve { self.tracked_max } else { self.tracked_max - self.reserve };
-            if counts.tracked + new.count() > max {
-                return Err((dimension, Cause::TrackedKeys));
-            }
+        if new > 0 && counts.tracked + new > self.room(decision) {
+            let first = decision.keyed.iter().zip(places).find(|(_, place)| place.is_none());
+            let dimension = first.map_or(Dimension::Global, |(charge, _)| charge.dimension);
+            return Err((dimension, Cause::TrackedKeys));
         }
         counts.charge(decision, &places);
         Ok(())
+    }
+
+    /// Tries again where the ceiling was in the way and rows of an earlier window were under it.
+    #[cold]
+    fn refused(&self, now_ms: u64, decision: &Decision<'_>, refused: Refused) -> Result<(), Refusal> {
+        let mut outcome = Err(refused);
+        if refused.1 == Cause::TrackedKeys && self.sweep(self.windows.number(now_ms)) {
+            outcome = self.attempt(now_ms, decision);
+        }
+        outcome.map_err(|(dimension, cause)| {
+            let wait_ms = match cause {
+                Cause::Rate | Cause::TrackedKeys => self.windows.left_ms(now_ms),
+                Cause::Concurrency => LEASE_WAIT_MS,
+            };
+            Refusal::new(dimension, cause, wait_ms)
+        })
+    }
+
+    /// Keys that there may be, for a decision that adds some.
+    const fn room(&self, decision: &Decision<'_>) -> usize {
+        if decision.may_use_reserve { self.tracked_max } else { self.tracked_max - self.reserve }
     }
 
     /// Has every table enter the window, so that the rows of an earlier one count no more. Answers whether
@@ -193,41 +216,51 @@ impl Tracker {
 
 /// Where each key's row lies, if it has one.
 type Places = [Option<Place>; CHARGES_MAX];
+/// What is in the way, and why.
+type Refused = (Dimension, Cause);
 
 impl Counts {
-    /// Goes on to the window in the fixed places and in the tables of these keys.
-    fn enter(&mut self, window: u64, keyed: &[Charge<Key>]) {
-        if window > self.window {
-            self.window = window;
+    /// Goes on to the window of `now_ms` in the fixed places.
+    fn enter(&mut self, windows: Windows, now_ms: u64) {
+        if now_ms >= self.ends_ms {
+            self.window = windows.number(now_ms);
+            self.ends_ms = now_ms.saturating_add(windows.left_ms(now_ms));
             self.fixed.iter_mut().for_each(Row::clear_window);
         }
+    }
+
+    /// Goes on to the window in the tables of these keys, and has their rows come from memory together: searches end
+    /// where nobody can foresee, so each would wait for the memory of the one before it.
+    fn enter_tables(&mut self, keyed: &[Charge<Key>]) {
+        let (window, mut glances) = (self.window, 0);
         for charge in keyed {
-            let gone = self.table(charge.place).enter(window);
+            let table = self.table_mut(charge.place);
+            glances ^= table.glance(charge.place);
+            let gone = table.enter(window);
             self.tracked -= gone;
         }
+        black_box(glances);
     }
 
-    /// Finds the rows, if all of them admit one more.
-    fn find(&self, decision: &Decision<'_>, places: &mut Places) -> Result<(), (Dimension, Cause)> {
-        // Searches end where nobody can foresee, so each would wait for the memory of the one before it.
-        let glances = decision.keyed.iter().map(|charge| {
-            let key = charge.place;
-            self.tables[self.index(key)].glance(key)
-        });
-        black_box(glances.fold(0, |all, glance| all ^ glance));
+    /// Finds the rows, if all of them admit one more. Answers how many keys have none yet.
+    fn find(&self, decision: &Decision<'_>, places: &mut Places) -> Result<usize, Refused> {
+        let mut new = 0;
         for (charge, found) in decision.keyed.iter().zip(places) {
-            let table = &self.tables[self.index(charge.place)];
-            let place = table.find(charge.place);
-            let row = place.map_or(&NO_ROW, |place| table.row_at(place));
-            if let Some(cause) = row.refusal(&charge.limit, decision.work) {
+            let table = self.table(charge.place);
+            *found = table.find(charge.place);
+            new += usize::from(found.is_none());
+            let refusal = match *found {
+                Some(place) => table.refusal_at(place, &charge.limit, decision.work),
+                None => Row::UNUSED.refusal(&charge.limit, decision.work),
+            };
+            if let Some(cause) = refusal {
                 return Err((charge.dimension, cause));
             }
-            *found = place;
         }
-        Ok(())
+        Ok(new)
     }
 
-    fn check_fixed(&self, decision: &Decision<'_>) -> Result<(), (Dimension, Cause)> {
+    fn check_fixed(&self, decision: &Decision<'_>) -> Result<(), Refused> {
         for charge in decision.fixed {
             if let Some(cause) = self.fixed[charge.place].refusal(&charge.limit, decision.work) {
                 return Err((charge.dimension, cause));
@@ -242,26 +275,33 @@ impl Counts {
         }
         let charges = || decision.keyed.iter().zip(places);
         // A new row may move others, so those that were found come first.
-        for (charge, place) in charges().filter_map(|(charge, place)| Some((charge, (*place)?))) {
-            self.table(charge.place).charge_at(place, decision.work, decision.leased);
+        for (charge, place) in charges() {
+            if let Some(place) = *place {
+                self.table_mut(charge.place).charge_at(place, decision.work, decision.leased);
+            }
         }
         for (charge, _) in charges().filter(|(_, place)| place.is_none()) {
             self.tracked += 1;
-            self.table(charge.place).charge(charge.place, decision.work, decision.leased);
+            self.table_mut(charge.place).charge(charge.place, decision.work, decision.leased);
         }
+        let admitted = self.admitted[decision.stage as usize].inner();
+        admitted.store(admitted.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     }
 
-    fn table(&mut self, key: Key) -> &mut Table {
+    fn table(&self, key: Key) -> &Table {
+        &self.tables[self.index(key)]
+    }
+
+    fn table_mut(&mut self, key: Key) -> &mut Table {
         &mut self.tables[self.index(key)]
     }
 
-    /// Tables choose places by the lowest bits of a key and tell keys apart by the highest; these lie between.
+    /// Tables choose places by the lower half of a key, and are chosen by the upper.
     fn index(&self, key: Key) -> usize {
         (key.0 >> 32) as usize & (self.tables.len() - 1)
     }
 }
 
-const NO_ROW: Row = Row::UNUSED;
 /// So that the first request of a window in a table has little to clear.
 const ROWS_A_TABLE: usize = 4096;
 /// What says where their rows are takes 40 KiB.

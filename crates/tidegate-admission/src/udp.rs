@@ -57,8 +57,9 @@ impl UdpGate {
     /// The profile has faults.
     pub fn new(profile: &Profile, seed: Seed) -> Result<Self, InvalidProfile> {
         profile.validate()?;
-        let tracker = Tracker::new(Size::of(profile.udp.bounds, FIXED_ROWS));
-        Ok(Self { profile: profile.udp.clone(), tracker, seed, metrics: Metrics::default() })
+        let metrics = Metrics::default();
+        let tracker = Tracker::new(Size::of(profile.udp.bounds, FIXED_ROWS), metrics.admitted());
+        Ok(Self { profile: profile.udp.clone(), tracker, seed, metrics })
     }
 
     /// Stage one, before decoding: charges the global, source-prefix and wire-operation budgets with a
@@ -87,7 +88,7 @@ impl UdpGate {
             keyed: &[Charge { place: key, limit: profile.source_prefix, dimension: Dimension::SourcePrefix }],
             ..UNVERIFIED
         };
-        self.admits(Stage::One, now_ms, &decision).then_some(Unverified { allowance: Allowance { bytes } })
+        self.admits(now_ms, &decision).then_some(Unverified { allowance: Allowance { bytes } })
     }
 
     /// Milliseconds until the next window, if the budget of the whole service is spent until then. Whoever
@@ -104,11 +105,8 @@ impl UdpGate {
     #[must_use = "what isn't admitted must be dropped"]
     pub fn stage_two(&self, now_ms: u64, sender: &Sender<'_>) -> bool {
         let profile = &self.profile;
-        let keyed = |dimension, limit, identity: &[u8]| Charge {
-            place: self.seed.key(dimension, None, identity),
-            limit,
-            dimension,
-        };
+        let key = |dimension, identity: &[u8]| self.seed.key(dimension, None, identity);
+        let (capability, handle) = (Dimension::Capability, Dimension::MediationHandle);
         let decision = Decision {
             fixed: &[Charge {
                 place: ROLES + usize::from(sender.role),
@@ -116,12 +114,20 @@ impl UdpGate {
                 dimension: Dimension::Role,
             }],
             keyed: &[
-                keyed(Dimension::Capability, profile.capability, sender.capability.bytes()),
-                keyed(Dimension::MediationHandle, profile.mediation_handle, sender.mediation_handle),
+                Charge {
+                    place: key(capability, sender.capability.bytes()),
+                    limit: profile.capability,
+                    dimension: capability,
+                },
+                Charge {
+                    place: key(handle, sender.mediation_handle),
+                    limit: profile.mediation_handle,
+                    dimension: handle,
+                },
             ],
             ..VERIFIED
         };
-        self.admits(Stage::Two, now_ms, &decision)
+        self.admits(now_ms, &decision)
     }
 
     /// Identities that are counted in the window of `now_ms`.
@@ -141,10 +147,9 @@ impl UdpGate {
         self.metrics.register("udp", registry);
     }
 
-    fn admits(&self, stage: Stage, now_ms: u64, decision: &Decision<'_>) -> bool {
+    fn admits(&self, now_ms: u64, decision: &Decision<'_>) -> bool {
         let outcome = self.tracker.decide(now_ms, decision);
-        self.metrics.count(stage, &outcome);
-        outcome.is_ok()
+        outcome.inspect_err(|refusal| self.metrics.count(refusal)).is_ok()
     }
 }
 
@@ -180,9 +185,16 @@ impl Allowance {
     }
 }
 
-const UNVERIFIED: Decision<'static> =
-    Decision { work: Work::Optional, may_use_reserve: false, leased: false, fixed: &[], keyed: &[] };
-const VERIFIED: Decision<'static> = Decision { work: Work::Critical, may_use_reserve: true, ..UNVERIFIED };
+const UNVERIFIED: Decision<'static> = Decision {
+    stage: Stage::One,
+    work: Work::Optional,
+    may_use_reserve: false,
+    leased: false,
+    fixed: &[],
+    keyed: &[],
+};
+const VERIFIED: Decision<'static> =
+    Decision { stage: Stage::Two, work: Work::Critical, may_use_reserve: true, ..UNVERIFIED };
 
 const GLOBAL: usize = 0;
 const WIRE_OPERATIONS: usize = 1;

@@ -4,12 +4,14 @@
 //! spent in the present window and how many leases are held. The row goes when the window ends and no lease is
 //! left. Whoever calls hands in the number of the window, and holds the lock.
 
+mod line;
 mod places;
 mod row;
 mod table;
 
+pub use places::Place;
 pub use row::{Cause, Limit, Row, Share, Work};
-pub use table::{Key, Place, Table};
+pub use table::{Key, Table};
 
 /// Windows of one length, laid end to end from time zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

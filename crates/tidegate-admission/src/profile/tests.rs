@@ -57,9 +57,10 @@ fn each_fault_is_refused_by_name() {
         ),
         (
             "concurrent = 8\n",
-            "concurrent = 1000001\n",
-            "http.health_source_prefix.concurrent: must be from 1 to 1000000",
+            "concurrent = 65536\n",
+            "http.health_source_prefix.concurrent: must be from 1 to 65535",
         ),
+        ("concurrent = 4096", "concurrent = 1000001", "http.global.concurrent: must be from 1 to 1000000"),
         (
             "max_tracked_keys = 65536",
             "max_tracked_keys = 24575",

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use tidegate_core::{
     network::{Prefix, PrefixSet},
-    tracker::Share,
+    tracker::{Share, Table},
 };
 
 use super::{Bounds, ClientAddress, Fault, HttpProfile, Profile, UdpProfile};
@@ -22,6 +22,8 @@ const TRACKED_KEYS: RangeInclusive<u32> = 1..=1 << 24;
 const SPENT: RangeInclusive<u32> = 1..=1_000_000_000;
 /// More requests than a machine has under way.
 const ACTIVE: RangeInclusive<u32> = 1..=1_000_000;
+/// Of one identity.
+const ACTIVE_OF_A_KEY: RangeInclusive<u32> = 1..=Table::LEASES_MAX;
 /// 1 GiB: who takes larger bodies takes them elsewhere.
 const BODY_BYTES: RangeInclusive<u32> = 1..=1 << 30;
 
@@ -62,20 +64,20 @@ impl Faults {
     fn http(&mut self, http: &HttpProfile) {
         let body_bytes_max = u32::try_from(http.body_bytes_max).unwrap_or(u32::MAX);
         self.range("http.body_bytes_max", body_bytes_max, BODY_BYTES);
-        for (path, limit) in [
-            ("http.global", &http.global),
-            ("http.source_prefix", &http.source_prefix),
-            ("http.health_source_prefix", &http.health_source_prefix),
-            ("http.operation.critical", &http.critical_operation),
-            ("http.operation.optional", &http.optional_operation),
-            ("http.operation.health", &http.health_operation),
-            ("http.tenant", &http.tenant),
-            ("http.principal", &http.principal),
-            ("http.capability", &http.capability),
-            ("http.resource", &http.resource),
+        for (path, limit, active) in [
+            ("http.global", &http.global, ACTIVE),
+            ("http.source_prefix", &http.source_prefix, ACTIVE_OF_A_KEY),
+            ("http.health_source_prefix", &http.health_source_prefix, ACTIVE_OF_A_KEY),
+            ("http.operation.critical", &http.critical_operation, ACTIVE),
+            ("http.operation.optional", &http.optional_operation, ACTIVE),
+            ("http.operation.health", &http.health_operation, ACTIVE),
+            ("http.tenant", &http.tenant, ACTIVE_OF_A_KEY),
+            ("http.principal", &http.principal, ACTIVE_OF_A_KEY),
+            ("http.capability", &http.capability, ACTIVE_OF_A_KEY),
+            ("http.resource", &http.resource, ACTIVE_OF_A_KEY),
         ] {
             self.share(path, "requests", limit.spent, SPENT);
-            self.share(path, "concurrent", limit.active, ACTIVE);
+            self.share(path, "concurrent", limit.active, active);
         }
         let [active, health] = [&http.global, &http.health_operation].map(|limit| limit.active.all);
         // Numbers that are out of range have been complained of; nothing follows from them.

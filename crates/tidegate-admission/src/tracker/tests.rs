@@ -8,13 +8,26 @@ use std::{
 use tidegate_core::tracker::{Cause, Key, Limit, Share, Work};
 
 use super::{Charge, Decision, Size, Tracker};
-use crate::refusal::Dimension;
+use crate::{
+    metrics::{Metrics, Stage},
+    refusal::Dimension,
+};
 
 const SIZE: Size = Size { window_ms: 1000, fixed_rows: 2, tracked_max: 8, reserve: 2 };
 
-const UNLEASED: Decision<'static> =
-    Decision { work: Work::Optional, may_use_reserve: false, leased: false, fixed: &[], keyed: &[] };
+const UNLEASED: Decision<'static> = Decision {
+    stage: Stage::One,
+    work: Work::Optional,
+    may_use_reserve: false,
+    leased: false,
+    fixed: &[],
+    keyed: &[],
+};
 const LEASED: Decision<'static> = Decision { leased: true, ..UNLEASED };
+
+fn tracker(size: Size) -> Tracker {
+    Tracker::new(size, Metrics::default().admitted())
+}
 
 const fn charge<Place>(place: Place, limit: Limit) -> Charge<Place> {
     Charge { place, limit, dimension: Dimension::Tenant }
@@ -26,7 +39,7 @@ const fn wide(key: u64) -> Charge<Key> {
 
 #[test]
 fn a_refusal_charges_nothing() {
-    let tracker = Tracker::new(SIZE);
+    let tracker = tracker(SIZE);
     let (narrow, wide) = (charge(Key(1), Limit::even(1, 1)), charge(Key(2), Limit::even(2, 2)));
     let global = charge(0, Limit::even(2, 2));
     let decide = |keyed: &[Charge<Key>]| {
@@ -44,7 +57,7 @@ fn a_refusal_charges_nothing() {
 
 #[test]
 fn an_exhausted_tracker_refuses_new_keys_alone_and_adds_no_state() {
-    let tracker = Tracker::new(SIZE);
+    let tracker = tracker(SIZE);
     let decide = |now_ms, key, may_use_reserve| {
         let decision = Decision { keyed: &[wide(key)], may_use_reserve, ..UNLEASED };
         tracker.decide(now_ms, &decision).map_err(|refusal| (refusal.cause, refusal.retry_after_seconds))
@@ -69,7 +82,7 @@ fn an_exhausted_tracker_refuses_new_keys_alone_and_adds_no_state() {
 
 #[test]
 fn leases_outlive_the_window_and_go_when_they_end() {
-    let tracker = Tracker::new(SIZE);
+    let tracker = tracker(SIZE);
     let (global, one) = (charge(0, Limit::even(10, 2)), charge(Key(1), Limit::even(10, 2)));
     let decide = |now_ms| {
         let decision = Decision { fixed: &[global], keyed: &[one], ..LEASED };
@@ -87,7 +100,7 @@ fn leases_outlive_the_window_and_go_when_they_end() {
 
 #[test]
 fn optional_work_leaves_a_share_to_critical_work() {
-    let tracker = Tracker::new(SIZE);
+    let tracker = tracker(SIZE);
     let share = Share { all: 3, optional: 2 };
     let global = charge(0, Limit { spent: share, active: share });
     let decide = |work| tracker.decide(0, &Decision { work, fixed: &[global], ..UNLEASED }).is_ok();
@@ -102,7 +115,7 @@ fn optional_work_leaves_a_share_to_critical_work() {
 fn a_refusal_says_when_to_come_back() {
     let size = Size { window_ms: 10_000, ..SIZE };
     for (now_ms, expected) in [(0, 10), (1, 10), (1000, 9), (8999, 2), (9000, 1), (9999, 1), (10_000, 10)] {
-        let tracker = Tracker::new(size);
+        let tracker = tracker(size);
         let decision = Decision { keyed: &[charge(Key(1), Limit::even(0, 1))], ..UNLEASED };
         let refusal = tracker.decide(now_ms, &decision).expect_err("nothing is allowed");
         assert_eq!(refusal.retry_after_seconds, expected, "{now_ms}");
@@ -112,7 +125,7 @@ fn a_refusal_says_when_to_come_back() {
 /// 1500 at once, from several threads, over shared and private keys: five of the narrowest budget, exactly.
 #[test]
 fn a_cap_is_one_cap_for_all_threads() {
-    let tracker = Tracker::new(Size { tracked_max: 4096, ..SIZE });
+    let tracker = tracker(Size { tracked_max: 4096, ..SIZE });
     let admitted = AtomicUsize::new(0);
     thread::scope(|scope| {
         for thread in 0..6_u64 {
@@ -138,7 +151,7 @@ fn a_cap_is_one_cap_for_all_threads() {
 #[test]
 fn a_million_keys_take_at_most_64_bytes_each() {
     const KEYS: usize = 1_000_000;
-    let tracker = Tracker::new(Size { tracked_max: KEYS, reserve: 0, ..SIZE });
+    let tracker = tracker(Size { tracked_max: KEYS, reserve: 0, ..SIZE });
     let seed = crate::Seed::from([3; 16]);
     for identity in 0..KEYS {
         let key = seed.key(Dimension::Tenant, None, &identity.to_le_bytes());

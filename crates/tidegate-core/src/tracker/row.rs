@@ -41,8 +41,8 @@ pub enum Cause {
 /// The counts of one key.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Row {
-    spent: Share,
-    active: Share,
+    pub(super) spent: Share,
+    pub(super) active: Share,
 }
 
 impl Limit {
@@ -67,21 +67,18 @@ impl Share {
     }
 
     const fn has_room(self, limit: Self, work: Work) -> bool {
-        self.all < limit.all && (matches!(work, Work::Critical) || self.optional < limit.optional)
+        // Both are looked at, since what the work is nobody foresees.
+        (self.all < limit.all) & (matches!(work, Work::Critical) | (self.optional < limit.optional))
     }
 
     const fn add(&mut self, work: Work) {
         self.all = self.all.saturating_add(1);
-        if matches!(work, Work::Optional) {
-            self.optional = self.optional.saturating_add(1);
-        }
+        self.optional = self.optional.saturating_add(matches!(work, Work::Optional) as u32);
     }
 
     const fn take(&mut self, work: Work) {
         self.all = self.all.saturating_sub(1);
-        if matches!(work, Work::Optional) {
-            self.optional = self.optional.saturating_sub(1);
-        }
+        self.optional = self.optional.saturating_sub(matches!(work, Work::Optional) as u32);
     }
 }
 

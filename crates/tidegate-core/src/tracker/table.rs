@@ -1,6 +1,9 @@
 //! The rows of many keys.
 
-use super::{Row, Work, places::Places};
+use super::{
+    Cause, Limit, Row, Work,
+    places::{Place, Places},
+};
 
 /// A key: the 64-bit hash, under a secret seed, of a dimension and an identity in it.
 ///
@@ -8,10 +11,6 @@ use super::{Row, Work, places::Places};
 /// seed nobody can find such a pair.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Key(pub u64);
-
-/// Where a row lies in its table.
-#[derive(Debug, Clone, Copy)]
-pub struct Place(usize);
 
 /// The rows of the keys of one window and of all leases.
 #[derive(Debug, Default)]
@@ -22,12 +21,18 @@ pub struct Table {
 }
 
 impl Table {
+    /// The most leases that one row holds.
+    pub const LEASES_MAX: u32 = u16::MAX as u32;
+
     /// Goes on to `window`, if it is a later one: budgets are full again, and rows without leases go.
     /// Answers how many rows went. A window that has passed already changes nothing.
+    #[inline]
     pub fn enter(&mut self, window: u64) -> usize {
-        if window <= self.window {
-            return 0;
-        }
+        if window <= self.window { 0 } else { self.turn(window) }
+    }
+
+    #[cold]
+    fn turn(&mut self, window: u64) -> usize {
         self.window = window;
         let before = self.rows.len();
         if self.active_rows == 0 {
@@ -41,7 +46,7 @@ impl Table {
     /// The key's counts; `None` if nothing is counted for it.
     #[must_use]
     pub fn row(&self, key: Key) -> Option<Row> {
-        self.find(key).map(|place| *self.row_at(place))
+        self.find(key).map(|place| self.row_at(place))
     }
 
     /// Looks where the search for the key begins, and answers nothing that means anything. Looking for several keys
@@ -51,23 +56,34 @@ impl Table {
         self.rows.glance(key)
     }
 
-    /// Where the key's row lies, if it has one, until a row is added or goes.
+    /// Where the key's row lies, if it has one, until it goes or another is added.
     #[must_use]
     pub fn find(&self, key: Key) -> Option<Place> {
-        self.rows.find(key).map(Place)
+        self.rows.find(key)
     }
 
     /// The counts at a place that was found.
     #[must_use]
-    pub fn row_at(&self, place: Place) -> &Row {
-        self.rows.at(place.0)
+    pub fn row_at(&self, place: Place) -> Row {
+        self.rows.at(place)
+    }
+
+    /// Why one more piece of such work doesn't fit at a place that was found; `None` if it does. Whatever the limit,
+    /// a row holds at most [`Table::LEASES_MAX`].
+    #[must_use]
+    pub fn refusal_at(&self, place: Place, limit: &Limit, work: Work) -> Option<Cause> {
+        let row = self.row_at(place);
+        let refusal = row.refusal(limit, work);
+        if row.active() >= Self::LEASES_MAX { refusal.or(Some(Cause::Concurrency)) } else { refusal }
     }
 
     /// Spends one of the budget at a place that was found, and holds a lease if the work is `leased`.
-    pub const fn charge_at(&mut self, place: Place, work: Work, leased: bool) {
-        let row = self.rows.at_mut(place.0);
-        self.active_rows += (leased && !row.is_active()) as usize;
-        row.charge(work, leased);
+    pub fn charge_at(&mut self, place: Place, work: Work, leased: bool) {
+        let active_rows = &mut self.active_rows;
+        self.rows.change_at(place, |row| {
+            *active_rows += usize::from(leased && !row.is_active());
+            row.charge(work, leased);
+        });
     }
 
     /// Spends one of the key's budget, and holds a lease if the work is `leased`.

@@ -64,7 +64,7 @@ fn a_lease_that_ends_in_its_window_leaves_what_was_spent() {
     let mut table = Table::default();
     table.charge(key, Work::Optional, true);
     let refusal =
-        |table: &Table| table.find(key).map(|place| table.row_at(place).refusal(&limit, Work::Optional));
+        |table: &Table| table.find(key).map(|place| table.refusal_at(place, &limit, Work::Optional));
     assert_eq!(refusal(&table), Some(Some(Cause::Rate)));
     assert!(!table.release(key, Work::Optional));
     assert_eq!(refusal(&table), Some(Some(Cause::Rate)));
@@ -80,9 +80,13 @@ enum Step {
     Enter,
 }
 
+/// Some that crowd in the first line and in the last, and some that lie all over.
+fn keys() -> impl Iterator<Item = u64> {
+    (0..12).chain((0..12).map(|key| u64::MAX - key)).chain((1..24).map(|key| key << 28))
+}
+
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    // Few places, so that keys crowd, at the end of the array too: 0 and 7 are the ends of the smallest.
-    let key = prop_oneof![(0..12_u64), (0..12_u64).prop_map(|key| u64::MAX - key), (0..40_u64)];
+    let key = proptest::sample::select(keys().collect::<Vec<_>>());
     let charge = (key.clone(), any::<bool>()).prop_map(|(key, leased)| Step::Charge { key, leased });
     vec(prop_oneof![8 => charge, 4 => key.prop_map(Step::Release), 1 => Just(Step::Enter)], 0..200)
 }
@@ -113,7 +117,7 @@ proptest! {
                 }
             }
             prop_assert_eq!(table.len(), map.len());
-            for key in (0..40).chain(u64::MAX - 12..=u64::MAX) {
+            for key in keys() {
                 prop_assert_eq!(table.row(Key(key)), map.get(&key).copied(), "key {}", key);
             }
         }
@@ -121,13 +125,29 @@ proptest! {
 }
 
 #[test]
-fn rows_take_at_most_60_bytes() {
+fn a_row_holds_as_many_leases_as_it_can_count() {
+    let (key, limit) = (Key(7), Limit::even(u32::MAX, u32::MAX));
+    let mut table = Table::default();
+    let refusal =
+        |table: &Table| table.find(key).and_then(|place| table.refusal_at(place, &limit, Work::Critical));
+    for _ in 0..Table::LEASES_MAX {
+        assert_eq!(refusal(&table), None);
+        table.charge(key, Work::Critical, true);
+    }
+    assert_eq!(refusal(&table), Some(Cause::Concurrency));
+    assert!(!table.release(key, Work::Critical));
+    assert_eq!(refusal(&table), None);
+    assert_eq!(table.row(key).map(|row| row.active()), Some(Table::LEASES_MAX - 1));
+}
+
+#[test]
+fn rows_take_at_most_44_bytes() {
     let mut table = Table::default();
     for key in 0..100_000_u64 {
         table.charge(Key(key.wrapping_mul(0x9E37_79B9_7F4A_7C15)), Work::Optional, false);
         // A table of a few rows has more free places than that; it is a few hundred bytes.
         assert!(
-            table.len() < 8 || table.bytes() <= 60 * table.len(),
+            table.len() < 8 || table.bytes() <= 44 * table.len(),
             "{} rows, {} bytes",
             table.len(),
             table.bytes()

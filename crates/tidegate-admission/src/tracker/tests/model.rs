@@ -9,7 +9,7 @@ use proptest::{
 };
 use tidegate_core::tracker::{Cause, Key, Limit, Share, Work};
 
-use super::{Charge, Decision, SIZE, Tracker, charge};
+use super::{Charge, Decision, SIZE, Stage, charge, tracker};
 
 /// What happens to a tracker.
 #[derive(Debug, Clone)]
@@ -168,7 +168,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 /// Both go through the steps, and must agree on every answer and count.
 fn compare(fault: Option<Fault>, steps: Vec<Step>) -> Result<(), TestCaseError> {
-    let (tracker, mut model) = (Tracker::new(SIZE), Model { fault, ..Model::default() });
+    let (tracker, mut model) = (tracker(SIZE), Model { fault, ..Model::default() });
     let (mut now_ms, mut leases) = (0, Vec::new());
     for step in steps {
         match step {
@@ -187,6 +187,7 @@ fn compare(fault: Option<Fault>, steps: Vec<Step>) -> Result<(), TestCaseError> 
                 let keyed: Vec<Charge<Key>> = keys.iter().map(|key| charge(Key(*key), limit(*key))).collect();
                 let global = [charge(0, limit(GLOBAL))];
                 let decision = Decision {
+                    stage: Stage::One,
                     work,
                     may_use_reserve: work == Work::Critical,
                     leased,
