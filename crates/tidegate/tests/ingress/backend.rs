@@ -31,6 +31,7 @@ struct Seen {
     /// The heads of requests that were read to their end.
     whole: Mutex<Vec<String>>,
     connections: AtomicUsize,
+    closed: AtomicUsize,
     body_bytes: AtomicUsize,
 }
 
@@ -43,8 +44,11 @@ impl Backend {
             for stream in listener.incoming().map_while(Result::ok) {
                 let seen = Arc::clone(&seen);
                 seen.connections.fetch_add(1, Ordering::SeqCst);
-                // An error is the end of a connection.
-                thread::spawn(move || drop(serve(stream, &seen)));
+                thread::spawn(move || {
+                    // An error is the end of a connection.
+                    drop(serve(stream, &seen));
+                    seen.closed.fetch_add(1, Ordering::SeqCst);
+                });
             }
         });
         backend
@@ -57,6 +61,13 @@ impl Backend {
 
     pub(crate) fn connections(&self) -> usize {
         self.seen.connections.load(Ordering::SeqCst)
+    }
+
+    /// Waits until so many connections have been closed from here.
+    pub(crate) fn await_closed(&self, count: usize) {
+        while self.seen.closed.load(Ordering::SeqCst) < count {
+            thread::yield_now();
+        }
     }
 
     /// The bytes of bodies that came, whole or not.

@@ -85,9 +85,10 @@ fn a_kept_connection_that_was_closed_costs_no_answer() {
     let backend = Backend::start();
     let rig = before(&[backend.address.to_string()], backend);
     let mut wire = rig.wire();
-    for _ in 0..20 {
+    for closed in 1..=20 {
         // The backend closes after this answer, and says nothing of it.
         assert_eq!(wire.exchange(&get("/unread", &[])).unwrap().status, 200);
+        rig.backend.await_closed(closed);
         assert_eq!(wire.exchange(&get("/echo", &[])).unwrap().status, 200);
     }
 }
