@@ -40,7 +40,8 @@ impl<F: Future + Unpin> Future for Aside<F> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let this = &mut *self;
         this.bell.call(cx.waker());
-        if !this.bell.rung.swap(false, Ordering::AcqRel) {
+        // To look costs much less than to swap, and nearly always it was not rung.
+        if !this.bell.rung.load(Ordering::Acquire) || !this.bell.rung.swap(false, Ordering::AcqRel) {
             return Poll::Pending;
         }
         Pin::new(&mut this.future).poll(&mut Context::from_waker(&this.waker))

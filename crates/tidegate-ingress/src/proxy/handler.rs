@@ -135,7 +135,8 @@ impl Passed {
         reason = "both ends are taken often, and a box would cost more than the copy"
     )]
     fn sift(context: &Context, request: Request<Incoming>) -> Result<Self, Reply> {
-        let options = context.proxy.options();
+        // Nothing here waits: what is configured stays where it is for so long.
+        let options = context.proxy.options.read();
         let (mut parts, body) = request.into_parts();
         if let Some(refusal) = unusable(&mut parts, &options) {
             return Err(refuse(context, &body, refusal));
@@ -154,7 +155,7 @@ impl Passed {
             ));
         }
         let origin = origin(context, &parts, &options);
-        let routes = context.proxy.routes();
+        let routes = context.proxy.routes.read();
         let Some(app) = routes.app(host) else {
             let refusal = match context.proxy.defense.firewall(Address::from(origin.client)) {
                 Some(refusal) => refusal.response(&parts.headers).map(Source::from),
@@ -186,7 +187,9 @@ impl Passed {
             None => None,
         };
         match admit(context, app, parts, body, origin, &options) {
-            Ok((permit, work)) => Ok(Self { options, record, permit: Some(permit), work }),
+            Ok((permit, work)) => {
+                Ok(Self { options: Arc::clone(&options), record, permit: Some(permit), work })
+            }
             Err(reply) => {
                 note(record.as_ref(), &reply);
                 Err(reply)
