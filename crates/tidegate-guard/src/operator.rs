@@ -293,10 +293,6 @@ struct ControlRows {
 impl ControlRows {
     const FENCE: usize = 0;
 
-    fn families(&self) -> std::ops::Range<usize> {
-        0..self.families
-    }
-
     fn more(&self) -> std::ops::Range<usize> {
         let first = 1 + self.families;
         first..first + self.more

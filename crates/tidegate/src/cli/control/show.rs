@@ -213,7 +213,7 @@ mod tests {
                 ],
             ),
             (
-                Call::Resume(Resume { families: vec![family] }),
+                Call::Resume(Resume { families: Some(vec![family]) }),
                 open.clone(),
                 vec!["budget of replay begins anew"],
             ),
