@@ -92,10 +92,12 @@ fn from_file(settings: &Settings, key: &str, count_max: usize, faults: &mut Vec<
     let Some(path) = settings.path(key) else {
         return Vec::new();
     };
-    let read = read(&path).and_then(|text| secrets_of(&text, count_max));
-    read.unwrap_or_else(|message| {
-        let message = format!("{}: {message}", Place::File(path.into()));
-        faults.push(Fault::new(Scope::Guard, key, settings.place(key), message));
+    let read = read(&path).map_err(|message| vec![message]);
+    read.and_then(|text| secrets_of(&text, count_max)).unwrap_or_else(|messages| {
+        faults.extend(messages.into_iter().map(|message| {
+            let message = format!("{}: {message}", Place::File(path.as_path().into()));
+            Fault::new(Scope::Guard, key, settings.place(key), message)
+        }));
         Vec::new()
     })
 }
@@ -114,24 +116,26 @@ fn read(path: &Path) -> Result<Zeroizing<String>, String> {
 }
 
 /// One secret a line. Line ends at the end of the file can't be meant; blanks can, so that they are refused.
-fn secrets_of(text: &str, count_max: usize) -> Result<Vec<Secret>, String> {
+///
+/// # Errors
+/// Everything that is wrong.
+fn secrets_of(text: &str, count_max: usize) -> Result<Vec<Secret>, Vec<String>> {
     let mut lines: Vec<_> = text.lines().collect();
     while lines.last().is_some_and(|line| line.is_empty()) {
         lines.pop();
     }
     if lines.is_empty() {
-        return Err("is empty".into());
+        return Err(vec!["is empty".into()]);
     }
     if lines.len() > count_max {
-        return Err(format!("has {} lines; at most {count_max} are taken", lines.len()));
+        return Err(vec![format!("has {} lines; at most {count_max} are taken", lines.len())]);
     }
-    let mut secrets = Vec::new();
+    let (mut secrets, mut faults) = (Vec::new(), Vec::new());
     for (index, line) in lines.into_iter().enumerate() {
-        let secret = parse::secret(line).map_err(|broken| format!("line {} {broken}", index + 1))?;
-        if secrets.contains(&secret) {
-            return Err(format!("line {} is the same as one before it", index + 1));
+        match parse::secret(line).and_then(|secret| parse::distinct(secret, &secrets)) {
+            Ok(secret) => secrets.push(secret),
+            Err(broken) => faults.push(format!("line {} {broken}", index + 1)),
         }
-        secrets.push(secret);
     }
-    Ok(secrets)
+    if faults.is_empty() { Ok(secrets) } else { Err(faults) }
 }
