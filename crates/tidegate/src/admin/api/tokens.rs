@@ -93,6 +93,10 @@ pub(super) async fn create(
         return Err(Refused::BadRequest("abilities: without any, a token could do nothing".to_owned()));
     }
     holds_all(&caller, &abilities)?;
+    // Two of one name could not be told apart in the audit.
+    if admin.access.configured().iter().any(|(other, _)| other.name == name) {
+        return Err(TokenError::Taken.into());
+    }
     let names: Vec<_> = abilities.iter().map(|ability| ability.name()).collect();
     let admin_then = Arc::clone(&admin);
     let name_then = name.clone();
