@@ -88,23 +88,22 @@ impl<'a> Operator<'a> {
     pub async fn resume(self, resume: Resume, from: &str) -> Result<State, Refusal> {
         let note = Note::of(Action::Resume, from);
         let of_family = |family: &Family| Note { family: Some(*family), ..note.clone() };
-        let (places, notes): (Vec<usize>, Vec<Note>) = match &resume.families {
-            None => ((0..self.0.families.len()).collect(), vec![note]),
+        let (named, notes) = match &resume.families {
+            None => (self.0.families.keys().copied().enumerate().collect(), vec![note]),
             Some(families) if families.is_empty() => {
                 (Vec::new(), vec![Note { reason: Some(FENCE_ONLY.to_owned()), ..note }])
             }
             Some(families) => {
-                let places = self.places_of(families)?;
-                let named = self.0.families.keys().enumerate().filter(|(place, _)| places.contains(place));
-                let notes = named.map(|(_, family)| of_family(family)).collect();
-                (places, notes)
+                let named = self.named(families)?;
+                let notes = named.iter().map(|(_, family)| of_family(family)).collect();
+                (named, notes)
             }
         };
         let has_changed = self
             .change(notes, move |rows, view| {
                 let mut has_changed = rows.fence(view)?.stopped;
                 rows.put_fence(&Fence::default(), view);
-                for place in &places {
+                for (place, _) in &named {
                     let day = rows.day(*place, view)?;
                     let resumed = FamilyDay::resumed(day.as_ref(), view.now_ms());
                     has_changed |= day.is_some_and(|day| day.used > 0);
@@ -243,18 +242,17 @@ impl<'a> Operator<'a> {
         place.ok_or_else(|| unknown(&self.0.families, "family"))
     }
 
-    /// Where the families are; one that is named twice is named once.
-    fn places_of(self, families: &[Family]) -> Result<Vec<usize>, BadRequest> {
-        let mut places = Vec::with_capacity(families.len().min(self.0.families.len()));
+    /// The families with their places, in the order in which they are named; one that is named twice is named once.
+    fn named(self, families: &[Family]) -> Result<Vec<(usize, Family)>, BadRequest> {
+        let mut named = Vec::with_capacity(families.len().min(self.0.families.len()));
         for (index, family) in families.iter().enumerate() {
-            let place = || format!("families[{index}]");
-            let known = self.0.families.keys().position(|known| known == family);
-            let known = known.ok_or_else(|| unknown(&self.0.families, &place()))?;
-            if !places.contains(&known) {
-                places.push(known);
+            let place = self.0.families.keys().position(|known| known == family);
+            let place = place.ok_or_else(|| unknown(&self.0.families, &format!("families[{index}]")))?;
+            if !named.contains(&(place, *family)) {
+                named.push((place, *family));
             }
         }
-        Ok(places)
+        Ok(named)
     }
 }
 
