@@ -35,18 +35,23 @@ const API: &str = "/api/";
 /// Gives every refusal under `/api/` the documented form: those too that the router and the readers of requests make
 /// by themselves, in words of their own.
 pub(in crate::admin) async fn as_documented(request: Request, next: Next) -> Response {
-    let is_api = request.uri().path().starts_with(API);
+    let is_api = is_api(&request);
     let answer = next.run(request).await;
-    let status = answer.status();
-    if is_api && (status.is_client_error() || status.is_server_error()) && !is_json(answer.headers()) {
-        return documented(&answer);
-    }
-    answer
+    if is_api { documented(answer) } else { answer }
 }
 
-/// The documented form of an answer that has another one. Headers that belong to its status stay.
-fn documented(answer: &Response) -> Response {
+/// Whether the request is for the API, known or not.
+pub(in crate::admin) fn is_api<B>(request: &http::Request<B>) -> bool {
+    request.uri().path().starts_with(API)
+}
+
+/// The answer, and where it is a refusal in another form than the documented one, that. Headers that belong to its
+/// status stay.
+pub(in crate::admin) fn documented(answer: Response) -> Response {
     let status = answer.status();
+    if !(status.is_client_error() || status.is_server_error()) || is_json(answer.headers()) {
+        return answer;
+    }
     let (code, message) = match status {
         StatusCode::NOT_FOUND => ("not_found", "the API has no such path; /api/v1/openapi.json names all"),
         StatusCode::METHOD_NOT_ALLOWED => {

@@ -78,8 +78,8 @@ pub(super) async fn list(
 
 /// Makes a token.
 #[utoipa::path(post, path = "/api/v1/tokens", tag = "tokens", security(("token" = ["write"])), request_body = NewToken,
-    responses((status = 201, body = MadeToken), (status = 400, body = shapes::ErrorBody), (status = 403, body = shapes::ErrorBody),
-        (status = 409, body = shapes::ErrorBody)))]
+    responses((status = 201, body = MadeToken), (status = 400, body = shapes::ErrorBody), (status = 401, body = shapes::ErrorBody),
+        (status = 403, body = shapes::ErrorBody), (status = 409, body = shapes::ErrorBody), (status = 413, body = shapes::ErrorBody)))]
 pub(super) async fn create(
     State(admin): State<Arc<Admin>>,
     headers: HeaderMap,

@@ -155,7 +155,8 @@ fn every_fault_of_a_token_is_named() {
 fn a_fault_of_an_app_hides_none_of_its_others() {
     let toml = "[apps.a]\nroot = \".\"\ndomains = [\"x.example\", \"\"]\n\
                 [apps.b]\nupstreams = [\"ftp://x\"]\nroot = \"./nowhere\"\ndomains = [\"X.example\"]\ntls_key = \"./nowhere.pem\"\n\
-                [apps.c]\ndomains = [\"x..y\"]\n[apps.d]\nroot = 5";
+                [apps.c]\ndomains = [\"x..y\"]\n[apps.d]\nroot = 5\n\
+                [apps.E]\nroot = 6\nshield = { max_concurrency = -1 }";
     let expected = [
         "3: apps.a.domains[1]: is blank",
         "5: apps.b.upstreams[0]: ",
@@ -167,6 +168,9 @@ fn a_fault_of_an_app_hides_none_of_its_others() {
         "10: apps.c.domains[0]: ",
         "10: apps.c: has nothing that answers",
         "12: apps.d.root: ",
+        "13: apps.E: the name of an app",
+        "14: apps.E.root: ",
+        "15: apps.E.shield.max_concurrency: ",
     ];
     check(toml, &expected);
 }
