@@ -12,7 +12,7 @@ use super::{
     parse,
     settings::Settings,
     tokens::Credential,
-    typed::{Admin, GuardRules},
+    typed::GuardRules,
     value::Value,
 };
 use crate::secrets::DataSecrets;
@@ -59,20 +59,30 @@ fn place_of(settings: &Settings, key: &str, file: &str) -> Place {
 }
 
 /// A fault for each secret that is the same as one before it: who learns one would hold the other.
-pub(super) fn no_two_alike(settings: &Settings, rules: &GuardRules, admin: &Admin, faults: &mut Vec<Fault>) {
+pub(super) fn no_two_alike(settings: &Settings, rules: &GuardRules, faults: &mut Vec<Fault>) {
     let mut named: Vec<(String, Place, Scope, &Secret)> = Vec::new();
-    let secrets_place = place_of(settings, "guard.secrets", "guard.secrets_file");
-    for (index, secret) in rules.secrets.iter().enumerate() {
-        named.push((format!("guard.secrets[{index}]"), secrets_place.clone(), Scope::Guard, secret));
+    // Of a list with faults only the good entries are left, so that their numbers say nothing.
+    let part = |key: &str, index: usize, field: &str| match settings.is_faulty(key) {
+        true => key.to_owned(),
+        false => format!("{key}[{index}]{field}"),
+    };
+    let (secrets, secrets_place) = match settings.readable("guard.secrets") {
+        (Some(Value::Secrets(secrets)), place) => (secrets, place),
+        _ => (&rules.secrets, settings.place("guard.secrets_file")),
+    };
+    for (index, secret) in secrets.iter().enumerate() {
+        named.push((part("guard.secrets", index, ""), secrets_place.clone(), Scope::Guard, secret));
     }
     if let Some(token) = &rules.operator_token {
         let place = place_of(settings, "guard.operator_token", "guard.operator_token_file");
         named.push(("guard.operator_token".into(), place, Scope::Guard, token));
     }
-    for (index, token) in admin.tokens.iter().enumerate() {
+    let (tokens, tokens_place) = settings.readable("admin.tokens");
+    let tokens = if let Some(Value::Tokens(tokens)) = tokens { tokens.as_slice() } else { &[] };
+    for (index, token) in tokens.iter().enumerate() {
         if let Credential::Token(secret) = &token.credential {
-            let place = settings.place("admin.tokens");
-            named.push((format!("admin.tokens[{index}].token"), place, Scope::Fatal, secret));
+            let key = part("admin.tokens", index, ".token");
+            named.push((key, tokens_place.clone(), Scope::Fatal, secret));
         }
     }
     for path in ["store.secret", "admin.webhook_secret"] {

@@ -6,6 +6,7 @@ use tidegate_core::admission::{Axis, FamilyRules};
 
 use super::{
     fault::{Fault, Place, Scope},
+    names,
     settings::Settings,
     value::Value,
 };
@@ -106,7 +107,9 @@ fn default_split(
         return;
     }
     for name in settings.names_in(FAMILIES) {
-        if DEFAULT_FAMILIES.iter().all(|(known, ..)| *known != name) {
+        // Whose name is none can't be named there either, and has its fault.
+        let can_have_one = names::name_fault(&format!("{FAMILIES}.{name}")).is_none();
+        if can_have_one && DEFAULT_FAMILIES.iter().all(|(known, ..)| *known != name) {
             let message = "has no budget; name it in guard.family_budgets";
             let place = settings.place_of(FAMILIES, &name);
             faults.push(Fault::new(Scope::Guard, format!("guard.families.{name}"), place, message));

@@ -152,6 +152,21 @@ fn every_fault_of_a_token_is_named() {
 }
 
 #[test]
+fn a_secret_with_two_uses_is_named_beside_other_faults() {
+    let toml = format!(
+        "[guard]\nsecrets = [\"short\", \"{SECRET_A}\"]\noperator_token = \"{SECRET_A}\"\n[admin]\n\
+         tokens = [{{ name = \"x\", token = \"{SECRET_A}\", abilities = [\"read\"] }}, 5]"
+    );
+    let expected = [
+        "5: admin.tokens[1]: must be a table",
+        "5: admin.tokens: is the same as guard.secrets",
+        "2: guard.secrets[0]: ",
+        "3: guard.operator_token: is the same as guard.secrets",
+    ];
+    check(&toml, &expected);
+}
+
+#[test]
 fn a_fault_of_an_app_hides_none_of_its_others() {
     let toml = "[apps.a]\nroot = \".\"\ndomains = [\"x.example\", \"\"]\n\
                 [apps.b]\nupstreams = [\"ftp://x\"]\nroot = \"./nowhere\"\ndomains = [\"X.example\"]\ntls_key = \"./nowhere.pem\"\n\
