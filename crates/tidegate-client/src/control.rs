@@ -293,7 +293,7 @@ mod tests {
         let table = [
             (Call::Stop(Stop::default()), "POST", "/control/stop"),
             (Call::Stop(Stop { reason: Some("drill".into()) }), "POST", "/control/stop"),
-            (Call::Resume(Resume { families: vec![family] }), "POST", "/control/resume"),
+            (Call::Resume(Resume { families: Some(vec![family]) }), "POST", "/control/resume"),
             (Call::State, "GET", "/control/state"),
             (Call::ResetFairness(reset), "POST", "/control/fairness/reset"),
             (Call::Forget(forget), "POST", "/control/forget"),

@@ -11,6 +11,7 @@ pub mod codec;
 pub mod defense;
 pub mod duration;
 pub mod forwarded;
+pub mod json;
 pub mod key;
 pub mod network;
 pub mod path;

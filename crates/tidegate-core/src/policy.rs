@@ -75,7 +75,16 @@ impl Policy {
     /// # Errors
     /// Every fault of it, each with its field.
     pub fn parse(json: &[u8]) -> Result<Self, Vec<PolicyFault>> {
-        parse::parse(json)
+        parse::parse(json, parse::Origin::Sent)
+    }
+
+    /// Reads a document that was saved, maybe by an earlier version: that one took routes without `rps`, `burst` or
+    /// any method, which limit nothing. So they do here, rather than that the whole policy were no longer applied.
+    ///
+    /// # Errors
+    /// Every other fault of it, each with its field.
+    pub fn parse_stored(json: &[u8]) -> Result<Self, Vec<PolicyFault>> {
+        parse::parse(json, parse::Origin::Stored)
     }
 
     /// The document with its defaults filled in.

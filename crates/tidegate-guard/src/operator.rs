@@ -53,50 +53,68 @@ impl<'a> Operator<'a> {
 
     /// Puts up the fence: once this has answered, no request executes a step. Nothing that is stored is lost.
     ///
+    /// Where it is up already it stays up since when it was; a reason takes the place of the one before. The audit has
+    /// both calls, but nothing has changed that an alert would have to tell.
+    ///
     /// # Errors
     /// The reason is out of bounds, or [`Refusal::Unavailable`]: the fence may or may not be up.
     pub async fn stop(self, stop: Stop, from: &str) -> Result<State, Refusal> {
         stop.validate()?;
         let note = Note { reason: stop.reason.clone(), ..Note::of(Action::Stop, from) };
         let reason = stop.reason.clone();
-        self.change(vec![note], move |rows, view| {
-            let fence = Fence { stopped: true, reason: reason.clone(), since_ms: view.now_ms() };
-            rows.put_fence(&fence, view);
-            Ok(())
-        })
-        .await?;
-        tracing::warn!(
-            kind = "fence-changed",
-            stopped = true,
-            reason = stop.reason,
-            "stopped by an operator"
-        );
+        let before = self
+            .change(vec![note], move |rows, view| {
+                let before = rows.fence(view)?;
+                rows.put_fence(&before.raised(reason.clone(), view.now_ms()), view);
+                Ok(before)
+            })
+            .await?;
+        if !before.stopped {
+            tracing::warn!(
+                kind = "fence-changed",
+                stopped = true,
+                reason = stop.reason,
+                "stopped by an operator"
+            );
+        }
         self.state().await
     }
 
-    /// Takes the fence down and lets families go on: their stop and usage are cleared, quotas are kept.
+    /// Takes the fence down and lets families go on: their stop and usage are cleared, quotas are kept. An alert tells
+    /// of it unless the fence was down and nothing was spent.
     ///
     /// # Errors
     /// A family is unknown, or [`Refusal::Unavailable`]: it may or may not have been done.
     pub async fn resume(self, resume: Resume, from: &str) -> Result<State, Refusal> {
-        let named = self.places_of(&resume.families)?;
-        let notes = if resume.families.is_empty() {
-            vec![Note::of(Action::Resume, from)]
-        } else {
-            let note = |family: &Family| Note { family: Some(*family), ..Note::of(Action::Resume, from) };
-            resume.families.iter().map(note).collect()
-        };
-        self.change(notes, move |rows, view| {
-            rows.put_fence(&Fence::default(), view);
-            for place in rows.families().filter(|place| named.is_empty() || named.contains(place)) {
-                let day = rows.day(place, view)?;
-                let resumed = FamilyDay::resumed(day.as_ref(), view.now_ms());
-                rows.put_day(place, &resumed, view);
+        let note = Note::of(Action::Resume, from);
+        let of_family = |family: &Family| Note { family: Some(*family), ..note.clone() };
+        let (named, notes) = match &resume.families {
+            None => (self.0.families.keys().copied().enumerate().collect(), vec![note]),
+            Some(families) if families.is_empty() => {
+                (Vec::new(), vec![Note { reason: Some(FENCE_ONLY.to_owned()), ..note }])
             }
-            Ok(())
-        })
-        .await?;
-        tracing::warn!(kind = "fence-changed", stopped = false, "resumed by an operator");
+            Some(families) => {
+                let named = self.named(families)?;
+                let notes = named.iter().map(|(_, family)| of_family(family)).collect();
+                (named, notes)
+            }
+        };
+        let has_changed = self
+            .change(notes, move |rows, view| {
+                let mut has_changed = rows.fence(view)?.stopped;
+                rows.put_fence(&Fence::default(), view);
+                for (place, _) in &named {
+                    let day = rows.day(*place, view)?;
+                    let resumed = FamilyDay::resumed(day.as_ref(), view.now_ms());
+                    has_changed |= day.is_some_and(|day| day.used > 0);
+                    rows.put_day(*place, &resumed, view);
+                }
+                Ok(has_changed)
+            })
+            .await?;
+        if has_changed {
+            tracing::warn!(kind = "fence-changed", stopped = false, "resumed by an operator");
+        }
         self.state().await
     }
 
@@ -179,17 +197,19 @@ impl<'a> Operator<'a> {
         Ring(&*self.0.store).newest(limit.min(control::AUDIT_LIMIT_MAX)).await
     }
 
-    async fn change<F>(self, notes: Vec<Note>, apply: F) -> Result<(), Refusal>
+    async fn change<T, F>(self, notes: Vec<Note>, apply: F) -> Result<T, Refusal>
     where
-        F: Fn(&ControlRows, &mut View<'_>) -> Result<(), Unreadable> + Clone + Send + 'static,
+        T: Send + 'static,
+        F: Fn(&ControlRows, &mut View<'_>) -> Result<T, Unreadable> + Clone + Send + 'static,
     {
         self.change_with(Vec::new(), notes, apply).await
     }
 
     /// One update over the fence, every family and `more`, with its notes in the audit.
-    async fn change_with<F>(self, more: Vec<Key>, notes: Vec<Note>, apply: F) -> Result<(), Refusal>
+    async fn change_with<T, F>(self, more: Vec<Key>, notes: Vec<Note>, apply: F) -> Result<T, Refusal>
     where
-        F: Fn(&ControlRows, &mut View<'_>) -> Result<(), Unreadable> + Clone + Send + 'static,
+        T: Send + 'static,
+        F: Fn(&ControlRows, &mut View<'_>) -> Result<T, Unreadable> + Clone + Send + 'static,
     {
         let ring = Ring(&*self.0.store);
         for _ in 0..TRIES_MAX {
@@ -200,17 +220,17 @@ impl<'a> Operator<'a> {
             let (apply, notes) = (apply.clone(), notes.clone());
             let changed = self.0.store.update(keys, move |view| {
                 let start = view.mark();
-                let changed =
-                    apply(&rows, view).and_then(|()| audit::write(&notes, next, rows.audit(), view));
-                if !matches!(changed, Ok(true)) {
+                let changed = apply(&rows, view)
+                    .and_then(|told| Ok(audit::write(&notes, next, rows.audit(), view)?.then_some(told)));
+                if !matches!(changed, Ok(Some(_))) {
                     view.rollback(start);
                 }
                 changed
             });
             match changed.await.map_err(unavailable)? {
-                Ok(true) => return Ok(()),
+                Ok(Some(told)) => return Ok(told),
                 // Another operator wrote the next entry in between.
-                Ok(false) => {}
+                Ok(None) => {}
                 Err(unreadable) => return Err(unreadable.into()),
             }
         }
@@ -222,20 +242,22 @@ impl<'a> Operator<'a> {
         place.ok_or_else(|| unknown(&self.0.families, "family"))
     }
 
-    fn places_of(self, families: &[Family]) -> Result<Vec<usize>, BadRequest> {
-        let mut places = Vec::with_capacity(families.len().min(self.0.families.len()));
+    /// The families with their places, in the order in which they are named; one that is named twice is named once.
+    fn named(self, families: &[Family]) -> Result<Vec<(usize, Family)>, BadRequest> {
+        let mut named = Vec::with_capacity(families.len().min(self.0.families.len()));
         for (index, family) in families.iter().enumerate() {
-            let place = || format!("families[{index}]");
-            let known = self.0.families.keys().position(|known| known == family);
-            let known = known.ok_or_else(|| unknown(&self.0.families, &place()))?;
-            if places.contains(&known) {
-                return Err(BadRequest { place: place(), message: "is named twice".to_owned() });
+            let place = self.0.families.keys().position(|known| known == family);
+            let place = place.ok_or_else(|| unknown(&self.0.families, &format!("families[{index}]")))?;
+            if !named.contains(&(place, *family)) {
+                named.push((place, *family));
             }
-            places.push(known);
         }
-        Ok(places)
+        Ok(named)
     }
 }
+
+/// What the audit says of a resume that names no family.
+const FENCE_ONLY: &str = "the fence alone: no family was named";
 
 /// Operators that may write to the audit at once before one of them is told to try again.
 const TRIES_MAX: usize = 16;
@@ -269,10 +291,6 @@ struct ControlRows {
 impl ControlRows {
     const FENCE: usize = 0;
 
-    fn families(&self) -> std::ops::Range<usize> {
-        0..self.families
-    }
-
     fn more(&self) -> std::ops::Range<usize> {
         let first = 1 + self.families;
         first..first + self.more
@@ -281,6 +299,10 @@ impl ControlRows {
     /// The head of the audit; the entries follow.
     fn audit(&self) -> usize {
         1 + self.families + self.more
+    }
+
+    fn fence(&self, view: &View<'_>) -> Result<Fence, Unreadable> {
+        row(view, Self::FENCE, Fence::decode).map(Option::unwrap_or_default).map_err(|_| Unreadable)
     }
 
     fn put_fence(&self, fence: &Fence, view: &mut View<'_>) {

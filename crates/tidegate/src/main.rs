@@ -38,8 +38,8 @@ fn run(cli: Cli, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<u8> {
     let Cli { global, verb } = cli;
     let sources = move || global.sources(std::env::vars_os().collect());
     match verb {
-        Verb::Check => cli::check(&sources(), out),
-        Verb::Config { reference } => cli::config(&sources(), reference, out, err),
+        Verb::Check { json } => cli::check(&sources(), json, out),
+        Verb::Config { reference, json } => cli::config(&sources(), reference, json, out, err),
         Verb::Completions { shell } => {
             cli::completions(shell, out);
             Ok(EXIT_GOOD)
@@ -96,7 +96,7 @@ fn run(cli: Cli, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<u8> {
             let done = runtime()?.block_on(serve::migrate(&configuration.store));
             match done {
                 Ok(text) => writeln!(out, "{text}").map(|()| EXIT_GOOD),
-                Err(error) => Ok(failed(&error, err)),
+                Err(error) => Ok(failed(&*error, err)),
             }
         }
         Verb::Store(verb) => cli::store(verb, &config::load(&sources()), out, err),

@@ -111,18 +111,27 @@ pub fn read(directory: &Path) -> Result<Option<DataSecrets>, SecretsError> {
     parse(&text).map(Some).map_err(|what| SecretsError::Malformed { path, what })
 }
 
-/// The secrets of `directory`; makes the directory and them where there are none. The second part says
-/// whether they were made just now.
+/// Makes the data directory where there is none, for its owner alone.
 ///
 /// # Errors
-/// As [`read`], and where the directory or the file can't be written; the file is there whole or not at all.
-pub fn read_or_make(directory: &Path) -> Result<(DataSecrets, bool), SecretsError> {
+/// It can't be made, or everybody could write to the one that is there.
+pub fn make_directory(directory: &Path) -> Result<(), SecretsError> {
     let failed = |source| SecretsError::Directory { path: directory.to_owned(), source };
     DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;
     let mode = fs::metadata(directory).map_err(failed)?.permissions().mode() & 0o7777;
     if mode & 0o002 != 0 {
         return Err(SecretsError::DirectoryMode { path: directory.to_owned(), mode });
     }
+    Ok(())
+}
+
+/// The secrets of `directory`; makes the directory and them where there are none. The second part says
+/// whether they were made just now.
+///
+/// # Errors
+/// As [`read`], and where the directory or the file can't be written; the file is there whole or not at all.
+pub fn read_or_make(directory: &Path) -> Result<(DataSecrets, bool), SecretsError> {
+    make_directory(directory)?;
     if let Some(secrets) = read(directory)? {
         return Ok((secrets, false));
     }

@@ -53,7 +53,8 @@ impl FamilyDay {
         }
     }
 
-    /// The row after an operator's resume: usage and stop are gone, quotas stay. A day that a clock ahead of
+    /// The row after an operator's resume: usage and stop are gone; quotas stay, and so does that the warning of the day
+    /// was given. A day that a clock ahead of
     /// its time has begun is given up, so that a resume mends that too.
     #[must_use]
     pub fn resumed(row: Option<&Self>, now_ms: u64) -> Self {
@@ -63,7 +64,7 @@ impl FamilyDay {
             return Self { day: today, epoch: day.epoch + 1, ..Self::default() };
         }
         let epoch = day.epoch + 1;
-        Self { used: 0, warned: false, stopped: false, epoch, holders: SmallVec::new(), ..day }
+        Self { used: 0, stopped: false, epoch, holders: SmallVec::new(), ..day }
     }
 
     /// The row after a reset of the quotas of `axis`, or of all axes.

@@ -19,6 +19,15 @@ pub struct Fence {
 }
 
 impl Fence {
+    /// The row after an operator's stop. One that is up stays up since when it was, and keeps its reason unless
+    /// another is given.
+    #[must_use]
+    pub fn raised(&self, reason: Option<String>, now_ms: u64) -> Self {
+        let since_ms = if self.stopped { self.since_ms } else { now_ms };
+        let before = self.reason.clone().filter(|_| self.stopped);
+        Self { stopped: true, reason: reason.or(before), since_ms }
+    }
+
     /// Appends the row's bytes.
     pub fn encode(&self, out: &mut impl Extend<u8>) {
         out.extend([first_byte::FENCE, u8::from(self.stopped)]);

@@ -3,7 +3,6 @@
 use alloc::{
     format,
     string::{String, ToString},
-    vec::Vec,
 };
 
 use regex::bytes::{RegexBuilder, RegexSet, RegexSetBuilder};
@@ -15,19 +14,13 @@ const PATTERN_SIZE_MAX: usize = 256 * 1024;
 /// How large all of them may become.
 const SET_SIZE_MAX: usize = 4 * 1024 * 1024;
 
-/// The set of the patterns; none if there are none or any is faulty.
+/// The set of the patterns, each of which has been checked; none if there are none.
 pub(super) fn compile(patterns: &[String], faults: &mut Faults) -> Option<RegexSet> {
-    let mut good = Vec::with_capacity(patterns.len());
-    for (index, pattern) in patterns.iter().enumerate() {
-        match expression(pattern) {
-            Ok(expression) => good.push(expression),
-            Err(message) => faults.add(format!("deny_user_agents[{index}]"), message),
-        }
-    }
-    if good.is_empty() || good.len() < patterns.len() {
+    if patterns.is_empty() {
         return None;
     }
-    let set = RegexSetBuilder::new(&good)
+    let expressions = patterns.iter().map(|pattern| expression(pattern));
+    let set = RegexSetBuilder::new(expressions)
         .case_insensitive(true)
         .unicode(false)
         .multi_line(true)
@@ -36,13 +29,22 @@ pub(super) fn compile(patterns: &[String], faults: &mut Faults) -> Option<RegexS
     set.map_err(|_| faults.add("deny_user_agents", "are too large together; make them fewer or simpler")).ok()
 }
 
-fn expression(pattern: &str) -> Result<String, String> {
+/// A plain pattern is a part of the User-Agent, whatever its characters mean elsewhere.
+fn expression(pattern: &str) -> String {
+    pattern.strip_prefix("re:").map_or_else(|| regex::escape(pattern), ToString::to_string)
+}
+
+/// Whether a pattern can be matched with.
+///
+/// # Errors
+/// Why it can't.
+pub(super) fn check(pattern: &str) -> Result<(), String> {
     if pattern.len() > PATTERN_BYTES_MAX {
         return Err(format!("is longer than {PATTERN_BYTES_MAX} bytes"));
     }
     let Some(expression) = pattern.strip_prefix("re:") else {
         let blank = pattern.trim().is_empty();
-        return if blank { Err(BLANK.to_string()) } else { Ok(regex::escape(pattern)) };
+        return if blank { Err(BLANK.to_string()) } else { Ok(()) };
     };
     if expression.is_empty() {
         return Err(BLANK.to_string());
@@ -53,7 +55,7 @@ fn expression(pattern: &str) -> Result<String, String> {
         .multi_line(true)
         .size_limit(PATTERN_SIZE_MAX)
         .build();
-    built.map(|_| expression.to_string()).map_err(|error| fault(&error))
+    built.map(drop).map_err(|error| fault(&error))
 }
 
 /// The last line of what the library says; the ones before it draw an arrow.

@@ -6,24 +6,39 @@ use alloc::{
     vec::Vec,
 };
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::{
     BURST_MAX, DOCUMENT_BYTES_MAX, DocumentRoute, IPV6_PREFIX_MIN, LIST_ENTRIES_MAX, ListEntry, METHODS_MAX,
     Mode, NOTE_BYTES_MAX, Policy, PolicyDocument, PolicyFault, ROUTES_MAX, RPS_MAX, Rate, agents,
     faults::Faults,
 };
-use crate::{INTEGER_MAX, network::Prefix, path::PATH_BYTES_MAX};
+use crate::{
+    INTEGER_MAX,
+    json::{self, Read},
+    network::Prefix,
+    path::PATH_BYTES_MAX,
+};
 
-pub(super) fn parse(json: &[u8]) -> Result<Policy, Vec<PolicyFault>> {
+/// Where a document comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// Somebody has just written it.
+    Sent,
+    /// A store, which may have taken it from a version that asked for less.
+    Stored,
+}
+
+pub(super) fn parse(json: &[u8], origin: Origin) -> Result<Policy, Vec<PolicyFault>> {
     let mut faults = Faults::default();
     if json.len() > DOCUMENT_BYTES_MAX {
         faults.add("", format!("the document has {} bytes; {DOCUMENT_BYTES_MAX} are allowed", json.len()));
         return faults.into_result(Policy::default());
     }
-    match serde_json::from_slice::<Value>(json) {
-        Ok(Value::Object(fields)) => {
-            let document = document(Fields::new("", fields), &mut faults);
+    match json::read(json) {
+        Ok(Read { value: Value::Object(fields), duplicates }) => {
+            duplicates.into_iter().for_each(|place| faults.add(place, "is there twice"));
+            let document = document(Fields::new("", fields), origin, &mut faults);
             let agents = agents::compile(&document.deny_user_agents, &mut faults);
             let policy = faults.into_result(Policy::compile(document, agents))?;
             fits_as_shown(policy)
@@ -51,15 +66,16 @@ fn fits_as_shown(policy: Policy) -> Result<Policy, Vec<PolicyFault>> {
     faults.into_result(policy)
 }
 
-fn document(mut fields: Fields, faults: &mut Faults) -> PolicyDocument {
+fn document(mut fields: Fields, origin: Origin, faults: &mut Faults) -> PolicyDocument {
     let defaults = PolicyDocument::default();
-    let (rps, burst) = limit(&mut fields, faults);
+    let (rps, burst) = limit(&mut fields, false, faults);
+    let route = |value: &Value, field: &str, faults: &mut Faults| route(value, field, origin, faults);
     let document = PolicyDocument {
         mode: fields.read("mode", faults, mode).unwrap_or_default(),
         rps,
         burst,
         deny_cidrs: list(&mut fields, "deny_cidrs", LIST_ENTRIES_MAX, faults, entry),
-        deny_user_agents: list(&mut fields, "deny_user_agents", LIST_ENTRIES_MAX, faults, text),
+        deny_user_agents: list(&mut fields, "deny_user_agents", LIST_ENTRIES_MAX, faults, agent),
         deny_missing_user_agent: fields.read("deny_missing_user_agent", faults, flag).unwrap_or_default(),
         allow_cidrs: list(&mut fields, "allow_cidrs", LIST_ENTRIES_MAX, faults, entry),
         ipv6_prefix: fields.read("ipv6_prefix", faults, ipv6_prefix).unwrap_or(defaults.ipv6_prefix),
@@ -128,13 +144,19 @@ fn list<T>(
     items.unwrap_or_default()
 }
 
-fn limit(fields: &mut Fields, faults: &mut Faults) -> (Rate, u64) {
+/// A route needs both numbers: one that forgot them would limit nothing. The client's own default to no limit.
+fn limit(fields: &mut Fields, needs_both: bool, faults: &mut Faults) -> (Rate, u64) {
+    let given = ["rps", "burst"].map(|name| fields.left.contains_key(name));
+    if needs_both {
+        for (name, _) in ["rps", "burst"].into_iter().zip(given).filter(|(_, given)| !given) {
+            faults.add(format!("{}{name}", fields.path), "is missing");
+        }
+    }
     let rps = fields.read("rps", faults, rate);
-    let burst_given = fields.left.contains_key("burst");
     let burst =
         fields.read("burst", faults, |value, field, faults| integer(value, 0, BURST_MAX, field, faults));
-    // What is faulty by itself is not also told to be missing.
-    let told = burst_given && burst.is_none();
+    // What is faulty by itself, or told to be missing, is not told again.
+    let told = burst.is_none() && (given[1] || needs_both);
     if rps.is_some_and(|rps| rps.0 > 0) && burst.unwrap_or(0) == 0 && !told {
         faults.add(format!("{}burst", fields.path), "must be 1 or more where rps is over 0");
     }
@@ -192,6 +214,12 @@ fn text(value: &Value, field: &str, faults: &mut Faults) -> Option<String> {
     text
 }
 
+fn agent(value: &Value, field: &str, faults: &mut Faults) -> Option<String> {
+    let pattern = text(value, field, faults)?;
+    agents::check(&pattern).map_err(|message| faults.add(field, message)).ok()?;
+    Some(pattern)
+}
+
 fn ipv6_prefix(value: &Value, field: &str, faults: &mut Faults) -> Option<u8> {
     let length = integer(value, IPV6_PREFIX_MIN.into(), 128, field, faults)?;
     u8::try_from(length).ok()
@@ -237,7 +265,7 @@ fn note(value: &Value, field: &str, faults: &mut Faults) -> Option<String> {
     Some(note)
 }
 
-fn route(value: &Value, field: &str, faults: &mut Faults) -> Option<DocumentRoute> {
+fn route(value: &Value, field: &str, origin: Origin, faults: &mut Faults) -> Option<DocumentRoute> {
     let Value::Object(fields) = value else {
         faults.add(field, "must be an object with a path_prefix, rps and burst");
         return None;
@@ -247,11 +275,21 @@ fn route(value: &Value, field: &str, faults: &mut Faults) -> Option<DocumentRout
         faults.add(format!("{field}.path_prefix"), "is missing");
     }
     let path_prefix = fields.read("path_prefix", faults, path_prefix);
+    let names_no_method = fields.left.get("methods").is_some_and(|methods| *methods == json!([]));
+    if names_no_method && origin == Origin::Sent {
+        faults.add(
+            format!("{field}.methods"),
+            "is empty, so that the route would limit nothing; leave it out for all",
+        );
+    }
     let methods_given = fields.left.contains_key("methods");
     let methods = list(&mut fields, "methods", METHODS_MAX, faults, method);
-    let (rps, burst) = limit(&mut fields, faults);
+    let (rps, burst) = limit(&mut fields, origin == Origin::Sent, faults);
     fields.refuse_the_rest(faults);
-    Some(DocumentRoute { path_prefix: path_prefix?, methods: methods_given.then_some(methods), rps, burst })
+    let route =
+        DocumentRoute { path_prefix: path_prefix?, methods: methods_given.then_some(methods), rps, burst };
+    // Such a route has never limited anything, so a policy that has one goes on as it was.
+    (!names_no_method).then_some(route)
 }
 
 fn path_prefix(value: &Value, field: &str, faults: &mut Faults) -> Option<String> {

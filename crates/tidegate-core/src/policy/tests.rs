@@ -73,6 +73,10 @@ fn every_fault_is_named() {
         "deny_cidrs[1].cidr",
         "deny_cidrs[1].until",
         "deny_cidrs[2]",
+        "deny_user_agents[0]",
+        "deny_user_agents[1]",
+        "deny_user_agents[2]",
+        "deny_user_agents[3]",
         "deny_user_agents[4]",
         "deny_missing_user_agent",
         "allow_cidrs",
@@ -85,12 +89,63 @@ fn every_fault_is_named() {
         "routes[2].burst",
         "routes[3]",
         "surprise",
-        "deny_user_agents[0]",
-        "deny_user_agents[1]",
-        "deny_user_agents[2]",
-        "deny_user_agents[3]",
     ];
     assert_eq!(fields, expected);
+}
+
+#[test]
+fn a_route_says_what_it_limits_to_how_much() {
+    let table: [(Value, &[&str]); 7] = [
+        (json!({"path_prefix": "/m", "rps": 1, "burst": 1}), &[]),
+        (json!({"path_prefix": "/m", "rps": 0, "burst": 0, "methods": ["GET"]}), &[]),
+        (json!({"path_prefix": "/m"}), &["routes[0].rps", "routes[0].burst"]),
+        (json!({"path_prefix": "/m", "rps": 1}), &["routes[0].burst"]),
+        (json!({"path_prefix": "/m", "burst": 1}), &["routes[0].rps"]),
+        (json!({"path_prefix": "/m", "rps": 1, "burst": 1, "methods": []}), &["routes[0].methods"]),
+        (json!({}), &["routes[0].path_prefix", "routes[0].rps", "routes[0].burst"]),
+    ];
+    for (route, expected) in table {
+        let document = json!({ "routes": [route] });
+        let told = parse(&document).err().unwrap_or_default();
+        let fields: Vec<_> = told.iter().map(|fault| fault.field.as_str()).collect();
+        assert_eq!(fields, expected, "{document}");
+    }
+}
+
+/// A version that asked for less has saved such routes. They limit nothing, as they did.
+#[test]
+fn a_saved_route_that_limits_nothing_does_not_end_the_policy() {
+    let saved = json!({"mode": "enforce", "rps": 1, "burst": 2, "routes": [
+        {"path_prefix": "/a"},
+        {"path_prefix": "/b", "methods": [], "rps": 1, "burst": 1},
+        {"path_prefix": "/c", "methods": ["GET"], "rps": 1, "burst": 1},
+    ]})
+    .to_string();
+    let policy = Policy::parse_stored(saved.as_bytes()).unwrap();
+    for (path, limits) in [("/a", 1), ("/b", 1), ("/c", 2)] {
+        assert_eq!(policy.limits("GET", Normal::recorded(path.as_bytes())).count(), limits, "{path}");
+    }
+    assert!(Policy::parse(saved.as_bytes()).is_err());
+    assert_eq!(shown(&parse(&shown(&policy)).unwrap()), shown(&policy), "what is shown can be saved again");
+    assert!(Policy::parse_stored(br#"{"routes":[{"rps":1,"burst":1}]}"#).is_err());
+}
+
+#[test]
+fn a_field_stands_once() {
+    let table: [(&str, &[&str]); 4] = [
+        (r#"{"rps":1,"burst":1,"rps":2}"#, &["rps"]),
+        (r#"{"mode":"off","m\u006fde":"enforce","burst":1,"burst":1}"#, &["mode", "burst"]),
+        (
+            r#"{"routes":[{"path_prefix":"/x","rps":1,"rps":2,"burst":1}],"deny_cidrs":[{"cidr":"::1","cidr":"::2"}]}"#,
+            &["routes[0].rps", "deny_cidrs[0].cidr"],
+        ),
+        (r#"{"rps":-1,"rps":1}"#, &["rps", "rps"]),
+    ];
+    for (text, expected) in table {
+        let told = Policy::parse(text.as_bytes()).expect_err(text);
+        let fields: Vec<_> = told.iter().map(|fault| fault.field.as_str()).collect();
+        assert_eq!(fields, expected, "{text}");
+    }
 }
 
 #[test]

@@ -28,6 +28,10 @@ fn from_source(bench: &Bench, source: &str) -> Request {
     request
 }
 
+fn of(families: &[&str]) -> Resume {
+    Resume { families: Some(families.iter().map(|name| family(name)).collect()) }
+}
+
 fn because(reason: &str) -> Stop {
     Stop { reason: Some(reason.to_owned()) }
 }
@@ -95,18 +99,64 @@ async fn a_resume_clears_usage_and_keeps_quotas() {
     let state = operator.state().await.unwrap();
     assert_eq!(state.families[&family("proxy")].state, Phase::Stopped);
 
-    let state = operator.resume(Resume { families: vec![family("proxy")] }, FROM).await.unwrap();
+    let state = operator.resume(of(&["proxy"]), FROM).await.unwrap();
     let proxy = state.families[&family("proxy")];
-    assert_eq!((proxy.used, proxy.state, proxy.warned), (0, Phase::Open, false));
+    assert_eq!((proxy.used, proxy.state), (0, Phase::Open));
+    assert!(proxy.warned, "the warning of the day was given");
     assert_eq!(state.families[&family("password")].used, 1, "it was not named");
     let refused = bench.run(from_source(&bench, "it")).await;
     assert!(matches!(refused, Err(Refusal::Limited { axis: Axis::Source, .. })));
     bench.respond(from_source(&bench, "fresh")).await;
 
-    for families in [vec![family("nobody")], vec![family("proxy"), family("proxy")]] {
-        let refused = operator.resume(Resume { families }, FROM).await;
-        assert!(matches!(refused, Err(Refusal::BadRequest(_))), "{refused:?}");
+    let refused = operator.resume(of(&["proxy", "nobody"]), FROM).await;
+    assert!(matches!(refused, Err(Refusal::BadRequest(_))), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_resume_clears_the_families_that_it_names() {
+    // What is named, whether proxy and password begin anew, and how many entries the audit has.
+    type Row = (Option<&'static [&'static str]>, [bool; 2], usize);
+    let table: [Row; 5] = [
+        (None, [true, true], 1),
+        (Some(&[]), [false, false], 1),
+        (Some(&["proxy"]), [true, false], 1),
+        (Some(&["proxy", "proxy"]), [true, false], 1),
+        (Some(&["password", "proxy", "password"]), [true, true], 2),
+    ];
+    for (named, anew, entries) in table {
+        let bench = bench();
+        let operator = bench.guard.operator();
+        bench.respond(from_source(&bench, "it")).await;
+        bench.respond(Request { family: family("password"), ..from_source(&bench, "it") }).await;
+        operator.stop(Stop::default(), FROM).await.unwrap();
+        let resume = named.map_or_else(Resume::default, of);
+        let state = operator.resume(resume, FROM).await.unwrap();
+        assert!(!state.fence.stopped, "{named:?}");
+        let found = ["proxy", "password"].map(|name| state.families[&family(name)].used == 0);
+        assert_eq!(found, anew, "{named:?}");
+        let audit = operator.audit(10).await.unwrap().entries;
+        assert_eq!(audit.len(), 1 + entries, "{named:?}");
+        assert_eq!(audit[0].reason.is_some(), named == Some(&[]), "an audit of no family says so");
     }
+}
+
+#[tokio::test]
+async fn a_stop_while_stopped_changes_the_reason_at_most() {
+    let bench = bench();
+    let operator = bench.guard.operator();
+    let since_ms = bench.now_ms();
+    let table = [(Some("first"), "first"), (None, "first"), (Some("second"), "second"), (None, "second")];
+    for (minute, (reason, stands)) in (0..).zip(table) {
+        bench.at(minute * MINUTE_MS);
+        let stop = Stop { reason: reason.map(str::to_owned) };
+        let fence = operator.stop(stop, FROM).await.unwrap().fence;
+        assert_eq!((fence.since_ms, fence.reason.as_deref()), (Some(since_ms), Some(stands)), "{reason:?}");
+        let newest = operator.audit(1).await.unwrap().entries.remove(0);
+        assert_eq!((newest.action, newest.reason.as_deref()), (Action::Stop, reason));
+    }
+    operator.resume(Resume::default(), FROM).await.unwrap();
+    let fence = operator.stop(Stop::default(), FROM).await.unwrap().fence;
+    assert_eq!((fence.since_ms, fence.reason), (Some(bench.now_ms()), None), "another stop");
 }
 
 #[tokio::test]
@@ -179,7 +229,7 @@ async fn the_audit_is_in_order_bounded_and_ninety_days_long() {
     let entries = operator.audit(250).await.unwrap().entries;
     let reasons: Vec<String> = entries.into_iter().filter_map(|entry| entry.reason).collect();
     assert_eq!(reasons, (50..300).rev().map(|number| format!("number {number}")).collect::<Vec<_>>());
-    operator.resume(Resume { families: vec![family("proxy"), family("password")] }, FROM).await.unwrap();
+    operator.resume(of(&["proxy", "password"]), FROM).await.unwrap();
     let entries = operator.audit(2).await.unwrap().entries;
     assert!(entries.iter().all(|entry| entry.action == Action::Resume && entry.family.is_some()));
     // The first hundred are older than ninety days.

@@ -64,7 +64,7 @@ fn assembled(rows: &[Option<&[u8]>]) -> Stored {
     let used = head.length.div_ceil(VALUE_BYTES_MAX).min(pieces.len());
     let document: Vec<u8> = pieces[..used].iter().copied().flatten().flatten().copied().collect();
     let policy = if head.fits(&document) {
-        Policy::parse(&document).map_err(|faults| {
+        Policy::parse_stored(&document).map_err(|faults| {
             let first = faults
                 .first()
                 .map_or_else(String::new, |fault| format!(": {} {}", fault.field, fault.message));

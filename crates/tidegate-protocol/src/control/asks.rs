@@ -19,9 +19,9 @@ pub struct Stop {
 /// Take the fence down, and let families go on.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Resume {
-    /// Whose stop and usage are cleared; none: everybody's.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub families: Vec<Family>,
+    /// Whose stop and usage are cleared; none: everybody's. An empty list is nobody's, and takes down the fence alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub families: Option<Vec<Family>>,
 }
 
 /// Clear quotas of a family.

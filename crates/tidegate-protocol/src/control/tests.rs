@@ -9,7 +9,7 @@ const DIGEST: &str = "IhHMAI2m0tggcz6QiHXcY_3yFwF5CG9u_rxuY3UV7KM";
 #[test]
 fn calls_are_read_strictly() {
     let long = "x".repeat(257);
-    let table: [(Read, String, Option<&str>); 17] = [
+    let table: [(Read, String, Option<&str>); 19] = [
         (|body| Stop::from_json(body).map(drop), String::new(), None),
         (|body| Stop::from_json(body).map(drop), "{}".into(), None),
         (|body| Stop::from_json(body).map(drop), r#"{"reason":"drill"}"#.into(), None),
@@ -22,6 +22,8 @@ fn calls_are_read_strictly() {
         (|body| Resume::from_json(body).map(drop), String::new(), None),
         (|body| Resume::from_json(body).map(drop), r#"{"families":["proxy"]}"#.into(), None),
         (|body| Resume::from_json(body).map(drop), r#"{"families":["Proxy"]}"#.into(), Some("families[0]")),
+        (|body| Resume::from_json(body).map(drop), r#"{"families":[]}"#.into(), None),
+        (|body| Resume::from_json(body).map(drop), r#"{"families":null}"#.into(), Some("families")),
         (
             |body| FairnessReset::from_json(body).map(drop),
             r#"{"family":"proxy","axis":"source"}"#.into(),

@@ -27,8 +27,8 @@ struct StopFields {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ResumeFields {
-    #[serde(default)]
-    families: Vec<Family>,
+    #[serde(default, deserialize_with = "present")]
+    families: Option<Vec<Family>>,
 }
 
 #[derive(Deserialize)]

@@ -7,6 +7,7 @@ use alloc::{
 use core::str;
 
 use serde::Deserialize;
+use serde_path_to_error::{Path, Segment};
 
 use super::{BadRequest, Request, wire};
 use crate::{Verified, bounds::BODY_BYTES_MAX};
@@ -40,10 +41,26 @@ fn locate<T: for<'de> Deserialize<'de>>(text: &str, cause: &serde_json::Error) -
     let located = T::deserialize(serde_path_to_error::Deserializer::new(&mut json, &mut track));
     let place = match located {
         Ok(_) => String::new(), // The fault comes after the request's end.
-        Err(_) => track.path().to_string(),
+        Err(_) => place_of(&track.path()),
     };
-    let place = if place == "." { String::new() } else { place };
     BadRequest { place, message: without_text(cause.to_string()) }
+}
+
+/// The path as far as it is known. What breaks off within a key, or before one, has no name for its end; the line and
+/// the column of the message tell it.
+fn place_of(path: &Path) -> String {
+    let mut place = String::new();
+    for segment in path.iter() {
+        match segment {
+            Segment::Seq { .. } => place += &segment.to_string(),
+            Segment::Map { .. } | Segment::Enum { .. } => {
+                let dot = if place.is_empty() { "" } else { "." };
+                place += &format!("{dot}{segment}");
+            }
+            Segment::Unknown => break,
+        }
+    }
+    place
 }
 
 /// A reader's message without the text that stood in the wrong place, which may be somebody's name.

@@ -131,7 +131,6 @@ enum Target {
 enum Fault {
     Missing(&'static str),
     Stray(&'static str, Name),
-    Target,
 }
 
 impl CommandFields {
@@ -175,8 +174,9 @@ impl CommandFields {
         let budgets = unwrapped(needed("budgets", self.budgets.take())?, |budget: Budget| budget.0);
         let target = match self.target.take() {
             Some(Target::Index(index)) => index,
+            // A key that none has is out of range, as the check will say with its place.
             Some(Target::Key(key)) => {
-                budgets.iter().position(|budget| budget.key == key).ok_or(Fault::Target)?
+                budgets.iter().position(|budget| budget.key == key).unwrap_or(usize::MAX)
             }
             None => budgets.len().saturating_sub(1),
         };
@@ -216,7 +216,6 @@ impl fmt::Display for Fault {
         match self {
             Self::Missing(field) => write!(f, "missing field `{field}`"),
             Self::Stray(field, command) => write!(f, "`{field}` is not a field of {}", word::name(command)),
-            Self::Target => f.write_str("`target` must be the index or the key of one of the budgets"),
         }
     }
 }

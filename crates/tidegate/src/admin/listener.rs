@@ -25,6 +25,8 @@ use tokio::{
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 
+use super::api;
+
 /// Some people and some collectors of metrics.
 const CONNECTIONS_MAX: usize = 256;
 /// Enough for any browser's head.
@@ -89,6 +91,8 @@ async fn run(
     let _ = stream.set_nodelay(true);
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(peer);
+        let is_api = api::is_api(&request);
+        let too_slow = move || if is_api { api::documented(too_slow()) } else { too_slow() };
         let answer = router.clone().oneshot(request.map(Body::new));
         async move { timeout(ANSWER_WITHIN, answer).await.unwrap_or_else(|_| Ok(too_slow())) }
     });

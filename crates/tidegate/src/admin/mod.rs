@@ -15,6 +15,7 @@ use axum::{
     Router,
     body::Body,
     extract::State,
+    middleware,
     response::{IntoResponse, Response},
     routing::get,
 };
@@ -109,6 +110,7 @@ impl Admin {
             .nest("/api/v1", api::routes())
             .merge(web::routes())
             .fallback(async || (StatusCode::NOT_FOUND, "there is nothing here\n"))
+            .layer(middleware::from_fn(api::as_documented))
             .with_state(Arc::clone(self))
     }
 }
@@ -130,11 +132,14 @@ async fn metrics(State(admin): State<Arc<Admin>>, headers: HeaderMap) -> Respons
     if !admin.access.metrics_public()
         && let Err(denied) = allowed()
     {
+        let unknown = |text: &'static str| {
+            let mut answer = (StatusCode::UNAUTHORIZED, text).into_response();
+            api::ask_for_bearer(&mut answer);
+            answer
+        };
         return match denied {
-            Denied::NoToken => (StatusCode::UNAUTHORIZED, "a bearer token is required\n").into_response(),
-            Denied::UnknownToken => {
-                (StatusCode::UNAUTHORIZED, "the bearer token is not known\n").into_response()
-            }
+            Denied::NoToken => unknown("a bearer token is required\n"),
+            Denied::UnknownToken => unknown("the bearer token is not known\n"),
             Denied::Lacks(ability) => {
                 let text = format!("the token lacks the ability `{}`\n", ability.name());
                 (StatusCode::FORBIDDEN, text).into_response()

@@ -90,12 +90,19 @@ pub enum Verb {
         take_over: bool,
     },
     /// Name every fault of the configuration; exits with 0 only where there is none
-    Check,
+    Check {
+        /// Print one JSON object: {"faults": [{"key", "place", "line", "message", "consequence"}]}
+        #[arg(long)]
+        json: bool,
+    },
     /// Print the effective configuration, secrets redacted, and where each value comes from
     Config {
         /// Print every key with its meaning and its default instead
         #[arg(long)]
         reference: bool,
+        /// Print one JSON object, by section and key, secrets redacted
+        #[arg(long, conflicts_with = "reference")]
+        json: bool,
     },
     /// Send one command to a guard store; exits with 0 allowed, 1 denied, 2 no answer
     Call(Box<call::CallArgs>),

@@ -19,7 +19,7 @@ fn sources(toml: &str) -> Sources {
 
 fn checked(toml: &str) -> (u8, String) {
     let mut out = Vec::new();
-    let code = check(&sources(toml), &mut out).unwrap();
+    let code = check(&sources(toml), false, &mut out).unwrap();
     (code, String::from_utf8(out).unwrap())
 }
 
@@ -55,6 +55,42 @@ fn check_says_what_is_wrong_and_exits_with_it() {
 }
 
 #[test]
+fn check_and_config_speak_json_too() {
+    let toml = "guard.secrets = [\"short\"]\n\nstore.max_calls = 0\n[apps.a]\nroot = \".\"\n[guard.families.proxy]\nshares_bp = \"source=7\"";
+    let mut out = Vec::new();
+    assert_eq!(check(&sources(toml), true, &mut out).unwrap(), 78);
+    let told: serde_json::Value = serde_json::from_slice(&out).unwrap();
+    let faults = told["faults"].as_array().unwrap();
+    assert_eq!((&faults[0]["key"], &faults[0]["line"]), (&"store.max_calls".into(), &3.into()), "{told}");
+    assert_eq!((&faults[1]["key"], &faults[1]["line"]), (&"guard.secrets[0]".into(), &1.into()), "{told}");
+    assert_eq!(faults[1]["place"], "tidegate.toml:1");
+    assert!(
+        faults.len() == 2 && faults[1]["message"].as_str().is_some_and(|text| text.contains("32")),
+        "{told}"
+    );
+    let mut out = Vec::new();
+    assert_eq!(check(&sources(""), true, &mut out).unwrap(), 0);
+    assert_eq!(out, b"{\"faults\":[]}\n");
+
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let secret = "a-signing-secret-0123456789abcdef-0123";
+    let toml = format!(
+        "guard.operator_token = {secret:?}\n[apps.a]\nroot = \".\"\nshield.max_concurrency = 5\n\
+                        [guard.families.proxy]\nshares_bp = \"source=7\""
+    );
+    assert_eq!(config(&sources(&toml), false, true, &mut out, &mut err).unwrap(), 0);
+    let shown: serde_json::Value = serde_json::from_slice(&out).unwrap();
+    assert_eq!(
+        (&shown["guard"]["operator_token"], &shown["store"]["url"]),
+        (&"[redacted]".into(), &().into())
+    );
+    assert_eq!((&shown["store"]["deadline_ms"], &shown["apps"]["a"]["root"]), (&2000.into(), &".".into()));
+    assert_eq!(shown["apps"]["a"]["shield"]["max_concurrency"], 5);
+    assert_eq!(shown["guard"]["families"]["proxy"]["shares_bp"]["source"], 7);
+    assert!(!shown.to_string().contains(secret));
+}
+
+#[test]
 fn check_reads_the_data_directory_and_makes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let directory = folder.path().join("data");
@@ -62,7 +98,7 @@ fn check_reads_the_data_directory_and_makes_nothing() {
         let mut sources = Sources::default();
         sources.flag("store.path", directory.to_str().unwrap().into(), "--data-dir");
         let mut out = Vec::new();
-        let code = check(&sources, &mut out).unwrap();
+        let code = check(&sources, false, &mut out).unwrap();
         (code, String::from_utf8(out).unwrap())
     };
     assert_eq!(check_there().0, 0);
@@ -78,7 +114,7 @@ fn check_reads_the_data_directory_and_makes_nothing() {
 #[test]
 fn config_prints_the_effective_values_even_beside_faults() {
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let code = config(&sources("guard.daily_budget = 0"), false, &mut out, &mut err).unwrap();
+    let code = config(&sources("guard.daily_budget = 0"), false, false, &mut out, &mut err).unwrap();
     assert_eq!(code, 78);
     let (out, err) = (String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap());
     assert!(out.contains("daily_budget = 1000000  # default; what was set is faulty"), "{out}");

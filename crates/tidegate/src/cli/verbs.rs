@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use clap::CommandFactory;
+use serde_json::{Value, json};
 
 use crate::{
     config::{self, Fault, Loaded, Place, Scope, Sources},
@@ -15,19 +16,24 @@ use crate::{
 ///
 /// # Errors
 /// `out` takes no more.
-pub fn check(sources: &Sources, out: &mut dyn Write) -> io::Result<u8> {
+pub fn check(sources: &Sources, json: bool, out: &mut dyn Write) -> io::Result<u8> {
     let loaded = config::load(sources);
     let mut faults = loaded.faults.clone();
     faults.extend(data_directory_fault(&loaded));
-    for fault in &faults {
-        writeln!(out, "{fault} ({})", consequence(fault.scope))?;
+    if json {
+        let told: Vec<Value> = faults.iter().map(fault_json).collect();
+        writeln!(out, "{}", json!({ "faults": told }))?;
+    } else {
+        for fault in &faults {
+            writeln!(out, "{fault} ({})", consequence(fault.scope))?;
+        }
+        match faults.len() {
+            0 => writeln!(out, "configuration is good")?,
+            1 => writeln!(out, "1 fault")?,
+            count => writeln!(out, "{count} faults")?,
+        }
     }
     let stops = |fault: &Fault| matches!(fault.scope, Scope::Fatal | Scope::Guard);
-    match faults.len() {
-        0 => writeln!(out, "configuration is good")?,
-        1 => writeln!(out, "1 fault")?,
-        count => writeln!(out, "{count} faults")?,
-    }
     Ok(if faults.iter().any(stops) {
         EXIT_CONFIGURATION
     } else if faults.is_empty() {
@@ -44,6 +50,7 @@ pub fn check(sources: &Sources, out: &mut dyn Write) -> io::Result<u8> {
 pub fn config(
     sources: &Sources,
     reference: bool,
+    json: bool,
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> io::Result<u8> {
@@ -52,12 +59,30 @@ pub fn config(
         return Ok(EXIT_GOOD);
     }
     let loaded = config::load(sources);
-    out.write_all(config::effective(&loaded.settings).as_bytes())?;
+    if json {
+        writeln!(out, "{}", config::effective_json(&loaded.settings))?;
+    } else {
+        out.write_all(config::effective(&loaded.settings).as_bytes())?;
+    }
     for fault in &loaded.faults {
         writeln!(err, "{fault} ({})", consequence(fault.scope))?;
     }
     let good = loaded.faults.iter().all(|fault| matches!(fault.scope, Scope::Client | Scope::Warning));
     Ok(if good { EXIT_GOOD } else { EXIT_CONFIGURATION })
+}
+
+fn fault_json(fault: &Fault) -> Value {
+    let line = match &fault.place {
+        Place::Line { line, .. } => Some(line),
+        _ => None,
+    };
+    json!({
+        "key": fault.key,
+        "place": fault.place.to_string(),
+        "line": line,
+        "message": fault.message,
+        "consequence": consequence(fault.scope),
+    })
 }
 
 /// Prints the completion script of `shell`.

@@ -22,15 +22,16 @@ pub(super) fn build(
 ) -> (Vec<App>, Vec<AppTls>) {
     let names = settings.names_in(APPS);
     let before = faults.len();
-    let (mut apps, mut certificates) = (Vec::<App>::new(), Vec::new());
+    let (mut apps, mut certificates) = (Vec::new(), Vec::new());
+    let mut taken: Vec<(&str, Vec<String>)> = Vec::new();
     for name in &names {
-        let Some(app) = app(name, settings, faults) else { continue };
-        check_domains(&app, &apps, settings, faults);
+        let domains = domains(name, &taken, settings, faults);
+        taken.push((name, domains.clone()));
         let [cert, key] = ["tls_cert", "tls_key"].map(|key| path(name, key));
         if let Some(tls) = listeners::tls_pair(settings, &cert, &key, faults) {
-            certificates.push(AppTls { domains: app.domains.clone(), tls });
+            certificates.push(AppTls { domains: domains.clone(), tls });
         }
-        apps.push(app);
+        apps.extend(app(name, domains, settings, faults));
     }
     if names.len() > APPS_MAX {
         let place = names.last().map_or(super::Place::Default, |name| settings.place_of(APPS, name));
@@ -57,15 +58,12 @@ fn demo(settings: &Settings) -> App {
     }
 }
 
-fn app(name: &str, settings: &Settings, faults: &mut Vec<Fault>) -> Option<App> {
+fn app(name: &str, domains: Vec<String>, settings: &Settings, faults: &mut Vec<Fault>) -> Option<App> {
     let backend = backend(name, settings, faults)?;
     let flag = |key: &str| settings.boolean(&path(name, key));
     Some(App {
         name: name.to_owned(),
-        domains: words(settings, &path(name, "domains"))
-            .iter()
-            .map(|domain| domain.to_ascii_lowercase())
-            .collect(),
+        domains,
         backend,
         stopped: flag("stopped"),
         shield: shield(name, settings),
@@ -75,43 +73,30 @@ fn app(name: &str, settings: &Settings, faults: &mut Vec<Fault>) -> Option<App> 
 
 fn backend(name: &str, settings: &Settings, faults: &mut Vec<Fault>) -> Option<Backend> {
     let (upstreams_key, root_key) = (path(name, "upstreams"), path(name, "root"));
-    if settings.is_faulty(&upstreams_key) || settings.is_faulty(&root_key) {
-        return None;
-    }
     let mut refuse = |key: &str, place, message: String| {
         faults.push(Fault::new(Scope::Fatal, key, place, message));
-        None
     };
-    let upstreams = words(settings, &upstreams_key);
-    match (upstreams.is_empty(), settings.path(&root_key)) {
-        (true, None) => {
-            let message = "has nothing that answers: set upstreams or root".into();
-            refuse(&format!("{APPS}.{name}"), settings.place_of(APPS, name), message)
-        }
-        (false, Some(_)) => {
-            let message = format!("stands beside {upstreams_key}; one of the two is enough");
-            refuse(&root_key, settings.place(&root_key), message)
-        }
-        (true, Some(root)) if !root.is_dir() => {
-            refuse(&root_key, settings.place(&root_key), format!("is no directory: {}", root.display()))
-        }
-        (true, Some(root)) => Some(Backend::Root(root)),
-        (false, None) => {
-            let mut addresses = Vec::new();
-            for (index, text) in upstreams.iter().enumerate() {
-                match UpstreamAddress::parse(text) {
-                    Some(address) => addresses.push(address),
-                    None => {
-                        let message = format!(
-                            "must be a host with or without a port, such as http://127.0.0.1:3000, with no path; \
-                             it is {text:?}"
-                        );
-                        let place = settings.place(&upstreams_key);
-                        return refuse(&format!("{upstreams_key}[{index}]"), place, message);
-                    }
-                }
-            }
-            Some(Backend::Upstreams(addresses))
+    let upstreams = words(settings.value(&upstreams_key));
+    let root = settings.path(&root_key);
+    let has_upstreams = !upstreams.is_empty() || settings.is_faulty(&upstreams_key);
+    let has_root = root.is_some() || settings.is_faulty(&root_key);
+    if !has_upstreams && !has_root {
+        let message = "has nothing that answers: set upstreams or root".into();
+        refuse(&format!("{APPS}.{name}"), settings.place_of(APPS, name), message);
+    }
+    if has_upstreams && has_root {
+        let message = format!("stands beside {upstreams_key}; one of the two is enough");
+        refuse(&root_key, settings.readable(&root_key).1, message);
+    }
+    if let Some(root) = root.as_ref().filter(|root| !root.is_dir()) {
+        refuse(&root_key, settings.place(&root_key), format!("is no directory: {}", root.display()));
+    }
+    match root {
+        Some(root) => (root.is_dir() && !has_upstreams).then_some(Backend::Root(root)),
+        None if upstreams.is_empty() || has_root => None,
+        None => {
+            let addresses = upstreams.iter().filter_map(|text| UpstreamAddress::parse(text));
+            Some(Backend::Upstreams(addresses.collect()))
         }
     }
 }
@@ -124,23 +109,34 @@ fn shield(name: &str, settings: &Settings) -> Shield {
     Shield { max_concurrency: of("max_concurrency"), max_body_bytes: of("max_body_bytes") }
 }
 
-/// Each domain is one, and no two apps have the same.
-fn check_domains(app: &App, others: &[App], settings: &Settings, faults: &mut Vec<Fault>) {
-    let key = path(&app.name, "domains");
-    for (index, domain) in app.domains.iter().enumerate() {
-        let taken = others.iter().find(|other| other.domains.contains(domain));
-        let message = match taken {
-            _ if !is_domain(domain) => {
-                format!("must be a host such as shop.example, *.shop.example or *; it is {domain:?}")
-            }
-            Some(other) => format!("is a domain of the app {:?} too: {domain:?}", other.name),
-            None => continue,
-        };
-        faults.push(Fault::new(Scope::Fatal, format!("{key}[{index}]"), settings.place(&key), message));
+/// The app's domains, which no app before it may have.
+fn domains(
+    name: &str,
+    taken: &[(&str, Vec<String>)],
+    settings: &Settings,
+    faults: &mut Vec<Fault>,
+) -> Vec<String> {
+    let key = path(name, "domains");
+    let (domains, place) = settings.readable(&key);
+    let domains = words(domains);
+    for (index, domain) in domains.iter().enumerate() {
+        let Some((other, _)) = taken.iter().find(|(_, others)| others.contains(domain)) else { continue };
+        // Of a list with faults only the others are left, so that their numbers say nothing.
+        let key = if settings.is_faulty(&key) { key.clone() } else { format!("{key}[{index}]") };
+        let message = format!("is a domain of the app {other:?} too: {domain:?}");
+        faults.push(Fault::new(Scope::Fatal, key, place.clone(), message));
     }
+    domains.to_vec()
 }
 
-fn is_domain(domain: &str) -> bool {
+/// What a domain is, in words.
+pub(super) const A_DOMAIN: &str = "a host such as shop.example, *.shop.example or *";
+/// What an upstream is, in words.
+pub(super) const AN_UPSTREAM: &str =
+    "a host with or without a port, such as http://127.0.0.1:3000, with no path";
+
+/// Whether it is a host, all hosts below one, or any host; in lower case.
+pub(super) fn is_domain(domain: &str) -> bool {
     let name = domain.strip_prefix("*.").unwrap_or(domain);
     let label = |label: &str| {
         let allowed =
@@ -164,8 +160,8 @@ fn check_tls(settings: &Settings, ingress: &Ingress, certificates: &[AppTls], fa
     }
 }
 
-fn words<'a>(settings: &'a Settings, key: &str) -> &'a [String] {
-    match settings.value(key) {
+fn words(value: Option<&Value>) -> &[String] {
+    match value {
         Some(Value::Words(words)) => words,
         _ => &[],
     }

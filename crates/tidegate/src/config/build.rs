@@ -43,7 +43,7 @@ pub(super) fn build(settings: &Settings, faults: &mut Vec<Fault>) -> (Configurat
     let client = client(settings, faults);
     let log = log(settings, faults);
     rate_limit(settings, faults);
-    credentials::no_two_alike(settings, &rules, &admin, faults);
+    credentials::no_two_alike(settings, &rules, faults);
     let guard_faults: Vec<_> = faults.iter().filter(|fault| fault.scope == Scope::Guard).cloned().collect();
     let signing_secrets = rules.secrets.clone();
     let guard = if guard_faults.is_empty() { Ok(rules) } else { Err(guard_faults) };

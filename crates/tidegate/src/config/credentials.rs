@@ -12,7 +12,7 @@ use super::{
     parse,
     settings::Settings,
     tokens::Credential,
-    typed::{Admin, GuardRules},
+    typed::GuardRules,
     value::Value,
 };
 use crate::secrets::DataSecrets;
@@ -59,20 +59,30 @@ fn place_of(settings: &Settings, key: &str, file: &str) -> Place {
 }
 
 /// A fault for each secret that is the same as one before it: who learns one would hold the other.
-pub(super) fn no_two_alike(settings: &Settings, rules: &GuardRules, admin: &Admin, faults: &mut Vec<Fault>) {
+pub(super) fn no_two_alike(settings: &Settings, rules: &GuardRules, faults: &mut Vec<Fault>) {
     let mut named: Vec<(String, Place, Scope, &Secret)> = Vec::new();
-    let secrets_place = place_of(settings, "guard.secrets", "guard.secrets_file");
-    for (index, secret) in rules.secrets.iter().enumerate() {
-        named.push((format!("guard.secrets[{index}]"), secrets_place.clone(), Scope::Guard, secret));
+    // Of a list with faults only the good entries are left, so that their numbers say nothing.
+    let part = |key: &str, index: usize, field: &str| match settings.is_faulty(key) {
+        true => key.to_owned(),
+        false => format!("{key}[{index}]{field}"),
+    };
+    let (secrets, secrets_place) = match settings.readable("guard.secrets") {
+        (Some(Value::Secrets(secrets)), place) => (secrets, place),
+        _ => (&rules.secrets, settings.place("guard.secrets_file")),
+    };
+    for (index, secret) in secrets.iter().enumerate() {
+        named.push((part("guard.secrets", index, ""), secrets_place.clone(), Scope::Guard, secret));
     }
     if let Some(token) = &rules.operator_token {
         let place = place_of(settings, "guard.operator_token", "guard.operator_token_file");
         named.push(("guard.operator_token".into(), place, Scope::Guard, token));
     }
-    for (index, token) in admin.tokens.iter().enumerate() {
+    let (tokens, tokens_place) = settings.readable("admin.tokens");
+    let tokens = if let Some(Value::Tokens(tokens)) = tokens { tokens.as_slice() } else { &[] };
+    for (index, token) in tokens.iter().enumerate() {
         if let Credential::Token(secret) = &token.credential {
-            let place = settings.place("admin.tokens");
-            named.push((format!("admin.tokens[{index}].token"), place, Scope::Fatal, secret));
+            let key = part("admin.tokens", index, ".token");
+            named.push((key, tokens_place.clone(), Scope::Fatal, secret));
         }
     }
     for path in ["store.secret", "admin.webhook_secret"] {
@@ -92,10 +102,12 @@ fn from_file(settings: &Settings, key: &str, count_max: usize, faults: &mut Vec<
     let Some(path) = settings.path(key) else {
         return Vec::new();
     };
-    let read = read(&path).and_then(|text| secrets_of(&text, count_max));
-    read.unwrap_or_else(|message| {
-        let message = format!("{}: {message}", Place::File(path.into()));
-        faults.push(Fault::new(Scope::Guard, key, settings.place(key), message));
+    let read = read(&path).map_err(|message| vec![message]);
+    read.and_then(|text| secrets_of(&text, count_max)).unwrap_or_else(|messages| {
+        faults.extend(messages.into_iter().map(|message| {
+            let message = format!("{}: {message}", Place::File(path.as_path().into()));
+            Fault::new(Scope::Guard, key, settings.place(key), message)
+        }));
         Vec::new()
     })
 }
@@ -114,24 +126,26 @@ fn read(path: &Path) -> Result<Zeroizing<String>, String> {
 }
 
 /// One secret a line. Line ends at the end of the file can't be meant; blanks can, so that they are refused.
-fn secrets_of(text: &str, count_max: usize) -> Result<Vec<Secret>, String> {
+///
+/// # Errors
+/// Everything that is wrong.
+fn secrets_of(text: &str, count_max: usize) -> Result<Vec<Secret>, Vec<String>> {
     let mut lines: Vec<_> = text.lines().collect();
     while lines.last().is_some_and(|line| line.is_empty()) {
         lines.pop();
     }
     if lines.is_empty() {
-        return Err("is empty".into());
+        return Err(vec!["is empty".into()]);
     }
     if lines.len() > count_max {
-        return Err(format!("has {} lines; at most {count_max} are taken", lines.len()));
+        return Err(vec![format!("has {} lines; at most {count_max} are taken", lines.len())]);
     }
-    let mut secrets = Vec::new();
+    let (mut secrets, mut faults) = (Vec::new(), Vec::new());
     for (index, line) in lines.into_iter().enumerate() {
-        let secret = parse::secret(line).map_err(|broken| format!("line {} {broken}", index + 1))?;
-        if secrets.contains(&secret) {
-            return Err(format!("line {} is the same as one before it", index + 1));
+        match parse::secret(line).and_then(|secret| parse::distinct(secret, &secrets)) {
+            Ok(secret) => secrets.push(secret),
+            Err(broken) => faults.push(format!("line {} {broken}", index + 1)),
         }
-        secrets.push(secret);
     }
-    Ok(secrets)
+    if faults.is_empty() { Ok(secrets) } else { Err(faults) }
 }

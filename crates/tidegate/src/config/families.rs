@@ -6,6 +6,7 @@ use tidegate_core::admission::{Axis, FamilyRules};
 
 use super::{
     fault::{Fault, Place, Scope},
+    names,
     settings::Settings,
     value::Value,
 };
@@ -71,8 +72,8 @@ fn family(name: &str, requires: &[Axis], settings: &Settings) -> FamilyRules {
 
 fn split(families: &mut BTreeMap<String, FamilyRules>, settings: &Settings, faults: &mut Vec<Fault>) {
     let daily_budget = settings.integer("guard.daily_budget");
-    let place = settings.place("guard.family_budgets");
-    match settings.value("guard.family_budgets") {
+    let (budgets, place) = settings.readable("guard.family_budgets");
+    match budgets {
         Some(Value::Entries(entries)) if !entries.is_empty() => {
             for (name, budget) in entries {
                 match families.get_mut(name) {
@@ -81,7 +82,7 @@ fn split(families: &mut BTreeMap<String, FamilyRules>, settings: &Settings, faul
                 }
             }
             let sum = entries.iter().map(|(_, budget)| u128::from(*budget)).sum::<u128>();
-            if sum > u128::from(daily_budget) {
+            if sum > u128::from(daily_budget) && !settings.is_faulty("guard.daily_budget") {
                 let message = format!("hands out {sum} commands; guard.daily_budget is {daily_budget}");
                 faults.push(budgets_fault(place, message));
             }
@@ -106,7 +107,9 @@ fn default_split(
         return;
     }
     for name in settings.names_in(FAMILIES) {
-        if DEFAULT_FAMILIES.iter().all(|(known, ..)| *known != name) {
+        // Whose name is none can't be named there either, and has its fault.
+        let can_have_one = names::name_fault(&format!("{FAMILIES}.{name}")).is_none();
+        if can_have_one && DEFAULT_FAMILIES.iter().all(|(known, ..)| *known != name) {
             let message = "has no budget; name it in guard.family_budgets";
             let place = settings.place_of(FAMILIES, &name);
             faults.push(Fault::new(Scope::Guard, format!("guard.families.{name}"), place, message));

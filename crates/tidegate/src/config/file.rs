@@ -63,8 +63,10 @@ impl Reader<'_> {
             return self.faults.push(layer::unknown(&path, place));
         }
         let scope = layer::scope_of(path.split('.').next().unwrap_or_default());
-        if let Some(fault) = names::name_fault(&path) {
-            return self.faults.push(Fault::new(scope, path, place, fault));
+        // Where the name stands, and not again for the tables in it, whose faults are told too.
+        let is_named_here = matches!(path.rsplit_once('.'), Some(("apps" | "guard.families", _)));
+        if let Some(fault) = names::name_fault(&path).filter(|_| is_named_here) {
+            self.faults.push(Fault::new(scope, path.clone(), place.clone(), fault));
         }
         match item.as_table_like() {
             Some(below) => self.table(&path, below),

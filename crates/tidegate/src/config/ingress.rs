@@ -30,7 +30,7 @@ pub(super) fn build(settings: &Settings, faults: &mut Vec<Fault>) -> Ingress {
         _ => Forwarded::Header(Source::XForwardedFor),
     };
     let trusted = networks(settings, "ingress.trusted_proxies");
-    check_trust(settings, trusted, forwarded, faults);
+    check_trust(settings, forwarded, faults);
     let tls = listeners::tls_pair(settings, "ingress.tls_cert", "ingress.tls_key", faults);
     let tls_listen = settings.address("ingress.tls_listen");
     Ingress {
@@ -76,22 +76,21 @@ fn options(settings: &Settings, trusted: &[Prefix], forwarded: Forwarded) -> Pro
 }
 
 /// Trusting everybody by a slip lets every client choose its address.
-fn check_trust(settings: &Settings, trusted: &[Prefix], forwarded: Forwarded, faults: &mut Vec<Fault>) {
-    let mut refuse = |message: String| {
-        let key = "ingress.trusted_proxies";
-        faults.push(Fault::new(Scope::Fatal, key, settings.place(key), message));
-    };
+fn check_trust(settings: &Settings, forwarded: Forwarded, faults: &mut Vec<Fault>) {
+    let key = "ingress.trusted_proxies";
+    let (trusted, place) = settings.readable(key);
+    let trusted = prefixes(trusted);
+    let mut refuse = |message: String| faults.push(Fault::new(Scope::Fatal, key, place.clone(), message));
     let (ipv4_min, ipv6_min) = TRUSTED_BITS_MIN;
     let is_broad = |network: &&Prefix| network.length() < if network.is_ipv6() { ipv6_min } else { ipv4_min };
-    if !settings.boolean("ingress.allow_broad_trust")
-        && let Some(broad) = trusted.iter().find(is_broad)
-    {
+    let may_be_broad = settings.boolean("ingress.allow_broad_trust");
+    for broad in trusted.iter().filter(|network| !may_be_broad && is_broad(network)) {
         refuse(format!(
             "trusts {broad}: everybody in it may choose its address; name your proxies, or set \
              ingress.allow_broad_trust = true"
         ));
     }
-    let faulty = settings.is_faulty("ingress.trusted_proxies");
+    let faulty = settings.is_faulty(key);
     if forwarded == Forwarded::ProxyProtocol && trusted.is_empty() && !faulty {
         refuse("is empty; with ingress.forwarded = \"proxy-protocol\" nobody could connect".into());
     }
@@ -102,7 +101,11 @@ fn set(settings: &Settings, key: &str) -> PrefixSet {
 }
 
 fn networks<'a>(settings: &'a Settings, key: &str) -> &'a [Prefix] {
-    match settings.value(key) {
+    prefixes(settings.value(key))
+}
+
+fn prefixes(value: Option<&Value>) -> &[Prefix] {
+    match value {
         Some(Value::Networks(networks)) => networks,
         _ => &[],
     }

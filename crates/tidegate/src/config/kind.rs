@@ -25,6 +25,10 @@ pub enum Kind {
     Secrets,
     /// A list of words.
     Words,
+    /// A list of hosts.
+    Domains,
+    /// A list of servers.
+    Upstreams,
     /// A list of addresses and networks.
     Networks,
     /// A list of the identities that an RPC must carry.
@@ -62,7 +66,7 @@ impl Kind {
             Self::Secrets => {
                 format!("a list of 1 to {SECRETS_MAX} secrets, the current one first: each {SECRET_RULES}")
             }
-            Self::Words => "a list of strings".into(),
+            Self::Words | Self::Domains | Self::Upstreams => "a list of strings".into(),
             Self::Networks => "a list of addresses and networks, such as 192.0.2.7, 198.51.100.0/24 or 2001:db8::/48".into(),
             Self::Axes => "a list of `source` and `principal`".into(),
             Self::Shares => "basis points (0 to 10000) by axis, as \"source=500,principal=500\" or as a table; the axes are \

@@ -30,7 +30,7 @@ pub use fault::{Fault, Place, Scope};
 pub use kind::{Kind, SECRETS_MAX};
 pub use reload::{Reload, compare};
 pub use settings::{Setting, Settings};
-pub use show::{effective, reference};
+pub use show::{effective, effective_json, reference};
 pub use sources::{FileText, Sources};
 pub use table::{KEYS, KeySpec};
 pub use tidegate_core::secret::Secret;

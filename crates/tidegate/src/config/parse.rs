@@ -2,9 +2,15 @@
 
 use std::net::SocketAddr;
 
-use tidegate_core::{admission::Axis, network::Prefix, secret::Secret};
+use tidegate_core::{
+    admission::{Axis, BASIS_POINTS},
+    network::Prefix,
+    secret::Secret,
+};
+use tidegate_ingress::proxy::UpstreamAddress;
 
 use super::{
+    apps,
     fault::Place,
     file,
     kind::{Kind, SECRETS_MAX},
@@ -41,25 +47,30 @@ pub(super) fn from_text(kind: Kind, text: &str, place: &Place) -> Result<Raw, St
     match kind {
         Kind::Integer(..) => strict_number(text).map(Raw::Integer).ok_or_else(refused),
         Kind::Boolean => text.parse().map(Raw::Boolean).map_err(|_| refused()),
-        Kind::Secrets | Kind::Words | Kind::Networks | Kind::Axes => Ok(list(text)),
+        Kind::Secrets | Kind::Words | Kind::Domains | Kind::Upstreams | Kind::Networks | Kind::Axes => {
+            Ok(list(text))
+        }
         Kind::Tokens => file::value(text, place).ok_or_else(refused),
         _ => Ok(Raw::text(text)),
     }
 }
 
-/// Checks a written value against the kind of its key.
-///
-/// # Errors
-/// Everything that is wrong with it.
-pub(super) fn check(kind: Kind, written: &Written) -> Result<Value, Vec<Complaint>> {
+/// Checks a written value against the kind of its key. Everything that is wrong with it goes to `complaints`; what
+/// comes back beside them is what a list or a table holds that is good, for checks that look at several keys.
+pub(super) fn check(kind: Kind, written: &Written, complaints: &mut Vec<Complaint>) -> Option<Value> {
     match kind {
-        Kind::Secrets => secrets(written),
-        Kind::Words => words(kind, written).map(Value::Words),
-        Kind::Networks => networks(written),
-        Kind::Axes => axes(written),
-        Kind::Shares | Kind::Budgets => entries(kind, written).map(Value::Entries),
-        Kind::Tokens => tokens::check(written).map(Value::Tokens),
-        _ => single(kind, &written.raw).map_err(|message| vec![Complaint::new("", &written.place, message)]),
+        Kind::Secrets => secrets(written, complaints).map(Value::Secrets),
+        Kind::Words => each(kind, written, complaints, word).map(Value::Words),
+        Kind::Domains => each(kind, written, complaints, domain).map(Value::Words),
+        Kind::Upstreams => each(kind, written, complaints, upstream).map(Value::Words),
+        Kind::Networks => each(kind, written, complaints, network).map(Value::Networks),
+        Kind::Axes => each(kind, written, complaints, axis).map(Value::Axes),
+        Kind::Shares | Kind::Budgets => entries(kind, written, complaints).map(Value::Entries),
+        Kind::Tokens => tokens::check(written, complaints).map(Value::Tokens),
+        _ => {
+            let complain = |message| complaints.push(Complaint::new("", &written.place, message));
+            single(kind, &written.raw).map_err(complain).ok()
+        }
     }
 }
 
@@ -121,134 +132,162 @@ pub(super) fn secret(text: &str) -> Result<Secret, String> {
     Secret::new(text).map_err(|broken| broken.to_string())
 }
 
-fn secrets(written: &Written) -> Result<Value, Vec<Complaint>> {
-    let parts = list(Kind::Secrets, written)?;
-    if parts.is_empty() || parts.len() > SECRETS_MAX {
-        let message = format!("must be {}; it has {}", Kind::Secrets.allowed(), parts.len());
-        return Err(vec![Complaint::new("", &written.place, message)]);
+fn secrets(written: &Written, complaints: &mut Vec<Complaint>) -> Option<Vec<Secret>> {
+    let count = list(Kind::Secrets, written, complaints)?.len();
+    if count == 0 || count > SECRETS_MAX {
+        let message = format!("must be {}; it has {count}", Kind::Secrets.allowed());
+        complaints.push(Complaint::new("", &written.place, message));
     }
-    let mut complaints = Vec::new();
-    let mut secrets = Vec::new();
-    for (index, part) in parts.iter().enumerate() {
-        let read = match &part.raw {
-            Raw::Text(text) => secret(text),
-            other => Err(format!("must be a string; it is {}", other.shape())),
-        };
-        match read {
-            Ok(secret) if secrets.contains(&secret) => {
-                complaints.push(Complaint::new(
-                    format!("[{index}]"),
-                    &part.place,
-                    "is the same as one before it",
-                ));
-            }
-            Ok(secret) => secrets.push(secret),
-            Err(message) => complaints.push(Complaint::new(format!("[{index}]"), &part.place, message)),
-        }
-    }
-    if complaints.is_empty() { Ok(Value::Secrets(secrets)) } else { Err(complaints) }
+    each(Kind::Secrets, written, complaints, |text, earlier| distinct(secret(text)?, earlier))
 }
 
 /// The parts of a list.
-pub(super) fn list(kind: Kind, written: &Written) -> Result<&[Written], Vec<Complaint>> {
+pub(super) fn list<'a>(
+    kind: Kind,
+    written: &'a Written,
+    complaints: &mut Vec<Complaint>,
+) -> Option<&'a [Written]> {
     match &written.raw {
-        Raw::List(parts) => Ok(parts),
+        Raw::List(parts) => Some(parts),
         other => {
             let message = format!("must be {}; it is {}", kind.allowed(), other.shape());
-            Err(vec![Complaint::new("", &written.place, message)])
+            complaints.push(Complaint::new("", &written.place, message));
+            None
         }
     }
 }
 
-/// The words of a list, without repeats.
-pub(super) fn words(kind: Kind, written: &Written) -> Result<Vec<String>, Vec<Complaint>> {
-    let mut words: Vec<String> = Vec::new();
-    for (index, part) in list(kind, written)?.iter().enumerate() {
-        let complain =
-            |message: String| Err(vec![Complaint::new(format!("[{index}]"), &part.place, message)]);
-        match &part.raw {
-            Raw::Text(text) if text.trim().is_empty() => return complain("is blank".into()),
-            Raw::Text(text) if words.iter().any(|word| word == text.trim()) => {
-                return complain("is the same as one before it".into());
-            }
-            Raw::Text(text) => words.push(text.trim().to_owned()),
-            other => return complain(format!("must be a string; it is {}", other.shape())),
-        }
-    }
-    Ok(words)
-}
-
-/// All of them or none: a list that lost an entry would trust or refuse others than it says.
-fn networks(written: &Written) -> Result<Value, Vec<Complaint>> {
-    let (mut networks, mut complaints) = (Vec::new(), Vec::new());
-    for (index, part) in list(Kind::Networks, written)?.iter().enumerate() {
-        let read = match &part.raw {
-            Raw::Text(text) => {
-                Prefix::parse(text).map_err(|fault| format!("{fault}{}", it_is(Kind::Networks, text)))
-            }
+/// Reads each part of a list; `read` is also told the good ones before it. Every faulty part is complained of.
+pub(super) fn each<T>(
+    kind: Kind,
+    written: &Written,
+    complaints: &mut Vec<Complaint>,
+    read: impl Fn(&str, &[T]) -> Result<T, String>,
+) -> Option<Vec<T>> {
+    let mut good = Vec::new();
+    for (index, part) in list(kind, written, complaints)?.iter().enumerate() {
+        let value = match &part.raw {
+            Raw::Text(text) => read(text, &good),
             other => Err(format!("must be a string; it is {}", other.shape())),
         };
-        match read {
-            Ok(network) => networks.push(network),
+        match value {
+            Ok(value) => good.push(value),
             Err(message) => complaints.push(Complaint::new(format!("[{index}]"), &part.place, message)),
         }
     }
-    if complaints.is_empty() { Ok(Value::Networks(networks)) } else { Err(complaints) }
+    Some(good)
 }
 
-fn axes(written: &Written) -> Result<Value, Vec<Complaint>> {
-    let mut axes = Vec::new();
-    for word in words(Kind::Axes, written)? {
-        match Axis::named(&word).filter(|axis| axis.can_be_required()) {
-            Some(axis) => axes.push(axis),
-            None => {
-                let message = format!("must be {}{}", Kind::Axes.allowed(), it_is(Kind::Axes, &word));
-                return Err(vec![Complaint::new("", &written.place, message)]);
-            }
-        }
-    }
-    Ok(Value::Axes(axes))
+/// The value, unless it is there already.
+pub(super) fn distinct<T: PartialEq>(value: T, earlier: &[T]) -> Result<T, String> {
+    if earlier.contains(&value) { Err("is the same as one before it".into()) } else { Ok(value) }
 }
+
+/// A word that is not blank and not there yet.
+pub(super) fn word(text: &str, earlier: &[String]) -> Result<String, String> {
+    match text.trim() {
+        "" => Err("is blank".into()),
+        word => distinct(word.to_owned(), earlier),
+    }
+}
+
+fn domain(text: &str, earlier: &[String]) -> Result<String, String> {
+    let domain = word(text, &[])?.to_ascii_lowercase();
+    if !apps::is_domain(&domain) {
+        return Err(format!("must be {}{}", apps::A_DOMAIN, it_is(Kind::Domains, text)));
+    }
+    distinct(domain, earlier)
+}
+
+fn upstream(text: &str, earlier: &[String]) -> Result<String, String> {
+    let upstream = word(text, earlier)?;
+    if UpstreamAddress::parse(&upstream).is_none() {
+        return Err(format!("must be {}{}", apps::AN_UPSTREAM, it_is(Kind::Upstreams, text)));
+    }
+    Ok(upstream)
+}
+
+/// All of a list's or none: one that lost an entry would trust or refuse others than it says.
+fn network(text: &str, _: &[Prefix]) -> Result<Prefix, String> {
+    Prefix::parse(text).map_err(|fault| format!("{fault}{}", it_is(Kind::Networks, text)))
+}
+
+fn axis(text: &str, earlier: &[Axis]) -> Result<Axis, String> {
+    let word = word(text, &[])?;
+    let axis = Axis::named(&word).filter(|axis| axis.can_be_required());
+    let axis = axis.ok_or_else(|| format!("must be one of {}{}", AXES, it_is(Kind::Axes, &word)))?;
+    distinct(axis, earlier)
+}
+
+const AXES: &str = "`source` and `principal`";
 
 /// `name=number` entries, from text or from a table.
-fn entries(kind: Kind, written: &Written) -> Result<Vec<(String, u64)>, Vec<Complaint>> {
-    let complain = |message: String| vec![Complaint::new("", &written.place, message)];
-    let read = match &written.raw {
-        Raw::Text(text) if text.trim().is_empty() => Ok(Vec::new()),
-        Raw::Text(text) => text.split(',').map(|entry| text_entry(kind, entry)).collect(),
-        Raw::Table(rows) => rows.iter().map(|(name, row)| table_entry(kind, name, &row.raw)).collect(),
-        other => Err(format!("must be {}; it is {}", kind.allowed(), other.shape())),
+fn entries(kind: Kind, written: &Written, complaints: &mut Vec<Complaint>) -> Option<Vec<(String, u64)>> {
+    let rows: Vec<(&Place, Entry)> = match &written.raw {
+        Raw::Text(text) if text.trim().is_empty() => Vec::new(),
+        Raw::Text(text) => text.split(',').map(|entry| (&written.place, text_entry(kind, entry))).collect(),
+        Raw::Table(rows) => {
+            rows.iter().map(|(name, row)| (&row.place, table_entry(kind, name, &row.raw))).collect()
+        }
+        other => {
+            let message = format!("must be {}; it is {}", kind.allowed(), other.shape());
+            complaints.push(Complaint::new("", &written.place, message));
+            return None;
+        }
     };
-    let entries: Vec<(String, u64)> = read.map_err(complain)?;
-    for (index, (name, number)) in entries.iter().enumerate() {
-        if entries[..index].iter().any(|(earlier, _)| earlier == name) {
-            return Err(complain(format!("names `{name}` twice")));
+    let (mut good, mut names) = (Vec::new(), Vec::new());
+    for (place, Entry { name, number }) in rows {
+        let fault = name.as_deref().and_then(|name| name_fault(kind, name, &names));
+        let complain = |message| complaints.push(Complaint::new("", place, message));
+        match (name.clone(), number, fault) {
+            (Some(name), Ok(number), None) => good.push((name, number)),
+            (_, number, fault) => fault.into_iter().chain(number.err()).for_each(complain),
         }
-        if kind == Kind::Shares && Axis::named(name).is_none() {
-            let hint = suggestion(name, Axis::ALL.map(Axis::as_str));
-            return Err(complain(format!("names the axis {name:?}, which is none{hint}")));
-        }
-        if kind == Kind::Shares && *number > 10_000 {
-            return Err(complain(format!("gives `{name}` {number} basis points; 10000 are the whole")));
-        }
+        names.extend(name);
     }
-    Ok(entries)
+    Some(good)
 }
 
-fn text_entry(kind: Kind, entry: &str) -> Result<(String, u64), String> {
-    let parts = entry.split_once('=').map(|(name, number)| (name.trim(), number.trim()));
-    let read = parts.and_then(|(name, number)| Some((name, u64::try_from(strict_number(number)?).ok()?)));
-    match read {
-        Some((name, number)) if !name.is_empty() => Ok((name.to_owned(), number)),
-        _ => Err(format!("must be {}; one entry is {entry:?}", kind.allowed())),
-    }
+/// An entry as far as it can be read.
+struct Entry {
+    name: Option<String>,
+    number: Result<u64, String>,
 }
 
-fn table_entry(kind: Kind, name: &str, raw: &Raw) -> Result<(String, u64), String> {
-    match raw {
-        Raw::Integer(number) if *number >= 0 => Ok((name.to_owned(), number.unsigned_abs())),
+fn name_fault(kind: Kind, name: &str, earlier: &[String]) -> Option<String> {
+    if earlier.iter().any(|earlier| earlier == name) {
+        return Some(format!("names `{name}` twice"));
+    }
+    let unknown = kind == Kind::Shares && Axis::named(name).is_none();
+    unknown.then(|| {
+        let hint = suggestion(name, Axis::ALL.map(Axis::as_str));
+        format!("names the axis {name:?}, which is none{hint}")
+    })
+}
+
+fn text_entry(kind: Kind, entry: &str) -> Entry {
+    let (name, number) = entry.split_once('=').unwrap_or(("", entry));
+    let name = Some(name.trim().to_owned()).filter(|name| !name.is_empty());
+    let number = strict_number(number.trim()).and_then(|number| u64::try_from(number).ok());
+    let number = number.filter(|_| name.is_some());
+    let number = number.ok_or_else(|| format!("must be {}; one entry is {entry:?}", kind.allowed()));
+    Entry { number: number.and_then(|number| part_of_whole(kind, name.as_deref(), number)), name }
+}
+
+fn table_entry(kind: Kind, name: &str, raw: &Raw) -> Entry {
+    let number = match raw {
+        Raw::Integer(number) if *number >= 0 => part_of_whole(kind, Some(name), number.unsigned_abs()),
         _ => Err(format!("must be {}; `{name}` is not such a number", kind.allowed())),
+    };
+    Entry { name: Some(name.to_owned()), number }
+}
+
+fn part_of_whole(kind: Kind, name: Option<&str>, number: u64) -> Result<u64, String> {
+    if kind == Kind::Shares && number > BASIS_POINTS {
+        let name = name.unwrap_or_default();
+        return Err(format!("gives `{name}` {number} basis points; {BASIS_POINTS} are the whole"));
     }
+    Ok(number)
 }
 
 /// Digits and nothing else: the standard parser would take a leading plus sign too.

@@ -19,7 +19,15 @@ use super::{
 #[derive(Debug, Clone)]
 pub struct Settings {
     by_path: BTreeMap<String, Setting>,
-    faulty: BTreeSet<String>,
+    faulty: BTreeMap<String, Faulty>,
+}
+
+/// A key whose value is faulty.
+#[derive(Debug, Clone)]
+struct Faulty {
+    place: Place,
+    /// What is good of a list or a table.
+    readable: Option<Value>,
 }
 
 /// One key's value.
@@ -36,21 +44,19 @@ pub struct Setting {
 impl Settings {
     /// The defaults, with `layer` over them.
     pub(super) fn new(layer: Layer, faults: &mut Vec<Fault>) -> Self {
-        let mut settings = Self { by_path: defaults(), faulty: BTreeSet::new() };
+        let mut settings = Self { by_path: defaults(), faulty: BTreeMap::new() };
         for (path, spec, written) in layer.into_iter() {
-            match parse::check(spec.kind, &written) {
-                Ok(value) => {
-                    let setting = Setting { spec, value: Some(value), place: written.place };
-                    settings.by_path.insert(path, setting);
-                }
-                Err(complaints) => {
-                    faults.extend(complaints.into_iter().map(|complaint| {
-                        let key = format!("{path}{}", complaint.part);
-                        Fault::new(spec.scope, key, complaint.place, complaint.message)
-                    }));
-                    settings.faulty.insert(path);
-                }
+            let mut complaints = Vec::new();
+            let value = parse::check(spec.kind, &written, &mut complaints);
+            if complaints.is_empty() {
+                settings.by_path.insert(path, Setting { spec, value, place: written.place });
+                continue;
             }
+            faults.extend(complaints.into_iter().map(|complaint| {
+                let key = format!("{path}{}", complaint.part);
+                Fault::new(spec.scope, key, complaint.place, complaint.message)
+            }));
+            settings.faulty.insert(path, Faulty { place: written.place, readable: value });
         }
         settings
     }
@@ -72,7 +78,16 @@ impl Settings {
 
     /// Whether `path` was set to something faulty, so that its value here is only the default.
     pub(super) fn is_faulty(&self, path: &str) -> bool {
-        self.faulty.contains(path)
+        self.faulty.contains_key(path)
+    }
+
+    /// The value at `path`, or where that is faulty what can be read of it: for checks that shall not wait until
+    /// the rest is mended. With it, where it was written.
+    pub(super) fn readable(&self, path: &str) -> (Option<&Value>, Place) {
+        match self.faulty.get(path) {
+            Some(faulty) => (faulty.readable.as_ref(), faulty.place.clone()),
+            None => (self.value(path), self.place(path)),
+        }
     }
 
     pub(super) fn place(&self, path: &str) -> Place {
@@ -122,14 +137,16 @@ impl Settings {
     pub(super) fn names_in(&self, parent: &str) -> BTreeSet<String> {
         let name =
             |path: &String| Some(path.strip_prefix(parent)?.strip_prefix('.')?.split('.').next()?.to_owned());
-        self.by_path.keys().filter_map(name).collect()
+        self.by_path.keys().chain(self.faulty.keys()).filter_map(name).collect()
     }
 
     /// Where the first key of a named table stands.
     pub(super) fn place_of(&self, parent: &str, name: &str) -> Place {
         let prefix = format!("{parent}.{name}.");
-        let found = self.by_path.iter().find(|(path, _)| path.starts_with(&prefix));
-        found.map_or(Place::Default, |(_, setting)| setting.place.clone())
+        let good = self.by_path.iter().map(|(path, setting)| (path, &setting.place));
+        let faulty = self.faulty.iter().map(|(path, faulty)| (path, &faulty.place));
+        let found = good.chain(faulty).find(|(path, _)| path.starts_with(&prefix));
+        found.map_or(Place::Default, |(_, place)| place.clone())
     }
 }
 
@@ -145,5 +162,5 @@ fn defaults() -> BTreeMap<String, Setting> {
 
 fn default_value(spec: &KeySpec) -> Option<Value> {
     let raw = file::value(spec.default?, &Place::Default)?;
-    parse::check(spec.kind, &Written { raw, place: Place::Default }).ok()
+    parse::check(spec.kind, &Written { raw, place: Place::Default }, &mut Vec::new())
 }

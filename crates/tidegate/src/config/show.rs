@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use serde_json::{Value as Json, json};
 use toml_edit::Value as Toml;
 
 use super::{
@@ -33,6 +34,46 @@ pub fn effective(settings: &Settings) -> String {
     }
     out
 }
+
+/// The same as one object, by section and key, without the origins. What is not set is null.
+#[must_use]
+pub fn effective_json(settings: &Settings) -> Json {
+    let mut root = json!({});
+    for (path, setting) in settings.iter() {
+        // Each part of a path but the last one is a table of its own.
+        let table = path.rsplit_once('.').map_or("", |(table, _)| table);
+        let table = table.split('.').fold(&mut root, |table, part| &mut table[part]);
+        table[setting.spec.name()] = setting.value.as_ref().map_or(Json::Null, json_of);
+    }
+    root
+}
+
+fn json_of(value: &Value) -> Json {
+    match value {
+        Value::Text(text) => json!(text),
+        Value::Integer(number) => json!(number),
+        Value::Boolean(boolean) => json!(boolean),
+        Value::Address(address) => json!(address.to_string()),
+        Value::Path(path) => json!(path.to_string_lossy()),
+        Value::Networks(networks) => networks.iter().map(ToString::to_string).collect(),
+        Value::Words(words) => json!(words),
+        Value::Axes(axes) => axes.iter().map(|axis| axis.as_str()).collect(),
+        Value::Entries(entries) => {
+            Json::Object(entries.iter().map(|(name, number)| (name.clone(), json!(number))).collect())
+        }
+        Value::Url(_) | Value::Secret(_) => json!(REDACTED),
+        Value::Secrets(secrets) => secrets.iter().map(|_| REDACTED).collect(),
+        Value::Tokens(tokens) => tokens.iter().map(token_json).collect(),
+    }
+}
+
+fn token_json(token: &super::Token) -> Json {
+    let abilities: Vec<_> = token.abilities.iter().map(|ability| ability.name()).collect();
+    json!({"name": token.name, "abilities": abilities, "token": REDACTED})
+}
+
+/// What stands for what is never printed.
+const REDACTED: &str = "[redacted]";
 
 /// Every key with its meaning, what is allowed, its environment variable, and its default.
 #[must_use]
@@ -124,7 +165,7 @@ fn literal(value: &Value) -> Option<String> {
 /// What stands for a value that is never printed: how many there are, and the names of tokens.
 fn redacted(value: &Value) -> String {
     match value {
-        Value::Secrets(secrets) => list(secrets.iter().map(|_| "[redacted]")),
+        Value::Secrets(secrets) => list(secrets.iter().map(|_| REDACTED)),
         Value::Tokens(tokens) => {
             let token = |token: &super::Token| {
                 let abilities = list(token.abilities.iter().map(|ability| ability.name()));
@@ -135,7 +176,7 @@ fn redacted(value: &Value) -> String {
             };
             format!("[{}]", tokens.iter().map(token).collect::<Vec<_>>().join(", "))
         }
-        _ => quoted("[redacted]"),
+        _ => quoted(REDACTED),
     }
 }
 

@@ -91,8 +91,8 @@ const TIMEOUT_MS_MAX: u64 = 600_000;
 const DAY_MS: u64 = 86_400_000;
 
 use Kind::{
-    Address, Axes, Boolean, Budgets, Choice, Integer, Level, Networks, Path, Secret, Secrets, Shares, Text,
-    Tokens, Url, Words,
+    Address, Axes, Boolean, Budgets, Choice, Domains, Integer, Level, Networks, Path, Secret, Secrets,
+    Shares, Text, Tokens, Upstreams, Url, Words,
 };
 use Scope::{Client, Fatal, Guard, Warning};
 
@@ -203,9 +203,9 @@ pub const KEYS: &[KeySpec] = &[
     key("ingress.shutdown_timeout_ms", Integer(10, TIMEOUT_MS_MAX), "10000", Fatal,
         "Requests that are running get this time to end when the process stops.").reloads(),
 
-    optional("apps.<name>.domains", Words, Fatal,
+    optional("apps.<name>.domains", Domains, Fatal,
         "Hosts of the app: exact, *.example.org for everything below, or * for every other host.").reloads(),
-    optional("apps.<name>.upstreams", Words, Fatal,
+    optional("apps.<name>.upstreams", Upstreams, Fatal,
         "Servers of the app, such as http://127.0.0.1:3000; several are asked in turn.").reloads(),
     optional("apps.<name>.root", Path, Fatal, "A directory whose files are the app, in the place of upstreams.").reloads(),
     optional("apps.<name>.stopped", Boolean, Fatal, "Answer 503 in the app's place.").reloads(),

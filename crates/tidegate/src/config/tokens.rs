@@ -3,6 +3,7 @@
 use tidegate_core::secret::Secret;
 
 use super::{
+    fault::Place,
     kind::Kind,
     nearest::suggestion,
     parse::{self, Complaint},
@@ -62,56 +63,56 @@ const FIELDS: [&str; 4] = ["name", "token", "token_sha256", "abilities"];
 /// Names go into logs and the audit: long ones help nobody.
 const NAME_CHARS_MAX: usize = 64;
 
-/// Checks `admin.tokens`.
-pub(super) fn check(written: &Written) -> Result<Vec<Token>, Vec<Complaint>> {
-    let mut tokens: Vec<Token> = Vec::new();
-    let mut complaints = Vec::new();
-    for (index, part) in parse::list(Kind::Tokens, written)?.iter().enumerate() {
-        let part_name = format!("[{index}]");
-        match token(part) {
-            Ok(token) if tokens.iter().any(|earlier| earlier.name == token.name) => {
-                complaints.push(Complaint::new(
-                    part_name + ".name",
-                    &part.place,
-                    "is the same as one before it",
-                ));
+/// Checks `admin.tokens`. What comes back are those without a fault.
+pub(super) fn check(written: &Written, complaints: &mut Vec<Complaint>) -> Option<Vec<Token>> {
+    let (mut tokens, mut names) = (Vec::new(), Vec::new());
+    for (index, part) in parse::list(Kind::Tokens, written, complaints)?.iter().enumerate() {
+        let mut faults = Vec::new();
+        let token = token(part, &mut faults);
+        if let Some((name, place)) = written_name(part) {
+            if names.contains(&name) {
+                faults.push(Complaint::new(".name", place, "is the same as one before it"));
             }
-            Ok(token) => tokens.push(token),
-            Err(more) => {
-                complaints.extend(more.into_iter().map(|complaint| Complaint {
-                    part: format!("{part_name}{}", complaint.part),
-                    ..complaint
-                }));
-            }
+            names.push(name);
         }
+        if faults.is_empty() {
+            tokens.extend(token);
+        }
+        complaints.extend(
+            faults
+                .into_iter()
+                .map(|complaint| Complaint { part: format!("[{index}]{}", complaint.part), ..complaint }),
+        );
     }
-    if complaints.is_empty() { Ok(tokens) } else { Err(complaints) }
+    Some(tokens)
 }
 
-fn token(written: &Written) -> Result<Token, Vec<Complaint>> {
+/// The name as it is written, whatever else is wrong with the token.
+fn written_name(token: &Written) -> Option<(&str, &Place)> {
+    let Raw::Table(fields) = &token.raw else { return None };
+    let written = field(fields, "name")?;
+    match &written.raw {
+        Raw::Text(name) => Some((name.as_str(), &written.place)),
+        _ => None,
+    }
+}
+
+fn token(written: &Written, complaints: &mut Vec<Complaint>) -> Option<Token> {
     let Raw::Table(fields) = &written.raw else {
         let message = format!("must be a table; it is {}", written.raw.shape());
-        return Err(vec![Complaint::new("", &written.place, message)]);
+        complaints.push(Complaint::new("", &written.place, message));
+        return None;
     };
-    let mut complaints = Vec::new();
     for (field, value) in fields {
         if !FIELDS.contains(&field.as_str()) {
             let message = format!("is not a field of a token{}", suggestion(field, FIELDS));
             complaints.push(Complaint::new(format!(".{field}"), &value.place, message));
         }
     }
-    let read = (name(fields, written), credential(fields, written), abilities(fields, written));
-    match read {
-        (Ok(name), Ok(credential), Ok(abilities)) if complaints.is_empty() => {
-            Ok(Token { name, credential, abilities })
-        }
-        (name, credential, abilities) => {
-            complaints.extend(name.err());
-            complaints.extend(credential.err());
-            complaints.extend(abilities.err());
-            Err(complaints)
-        }
-    }
+    let name = name(fields, written).map_err(|complaint| complaints.push(complaint)).ok();
+    let credential = credential(fields, written).map_err(|complaint| complaints.push(complaint)).ok();
+    let abilities = abilities(fields, written, complaints);
+    Some(Token { name: name?, credential: credential?, abilities: abilities? })
 }
 
 type Fields = [(String, Written)];
@@ -158,22 +159,30 @@ fn credential(fields: &Fields, token: &Written) -> Result<Credential, Complaint>
     }
 }
 
-fn abilities(fields: &Fields, token: &Written) -> Result<Vec<Ability>, Complaint> {
+fn abilities(fields: &Fields, token: &Written, complaints: &mut Vec<Complaint>) -> Option<Vec<Ability>> {
     let Some(written) = field(fields, "abilities") else {
-        return missing(token, ".abilities", "is missing");
+        complaints.push(Complaint::new(".abilities", &token.place, "is missing"));
+        return None;
     };
-    let complain = |message: String| Complaint::new(".abilities", &written.place, message);
-    let words = parse::words(Kind::Words, written)
-        .map_err(|more| complain(more.into_iter().map(|complaint| complaint.message).collect()))?;
-    if words.is_empty() {
-        return Err(complain("is empty: such a token could do nothing".into()));
+    let mut faults = Vec::new();
+    let abilities = parse::each(Kind::Words, written, &mut faults, ability);
+    if faults.is_empty() && abilities.as_ref().is_some_and(Vec::is_empty) {
+        faults.push(Complaint::new("", &written.place, "is empty: such a token could do nothing"));
     }
-    let ability = |word: &String| {
-        let found = Ability::ALL.into_iter().find(|ability| ability.name() == word);
-        let hint = || suggestion(word, Ability::ALL.map(Ability::name));
-        found.ok_or_else(|| complain(format!("names {word:?}, which is no ability{}", hint())))
-    };
-    words.iter().map(ability).collect()
+    complaints.extend(
+        faults
+            .into_iter()
+            .map(|complaint| Complaint { part: format!(".abilities{}", complaint.part), ..complaint }),
+    );
+    abilities
+}
+
+fn ability(text: &str, earlier: &[Ability]) -> Result<Ability, String> {
+    let word = parse::word(text, &[])?;
+    let found = Ability::ALL.into_iter().find(|ability| ability.name() == word);
+    let hint = || suggestion(&word, Ability::ALL.map(Ability::name));
+    let ability = found.ok_or_else(|| format!("names {word:?}, which is no ability{}", hint()))?;
+    parse::distinct(ability, earlier)
 }
 
 fn missing<T>(token: &Written, part: &str, message: &str) -> Result<T, Complaint> {

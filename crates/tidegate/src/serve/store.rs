@@ -8,7 +8,8 @@ use tidegate_rate_limit::{OpenError, OpenStore, Opening, StoreOptions, Url};
 use tokio::{runtime::Handle, time};
 
 use crate::{
-    config::{Configuration, Hidden, Store},
+    config::{Configuration, Hidden, Store, StoreKind},
+    secrets,
     start::chain,
 };
 
@@ -107,11 +108,15 @@ impl LateStore {
     }
 }
 
-/// Makes or upgrades the tables of a store that has some; says what was done.
+/// Makes or upgrades the tables of a store that has some; says what was done. Tables in a file need the data directory,
+/// which is made as a first start would make it.
 ///
 /// # Errors
-/// See [`OpenError`]; the tables are as they were.
-pub async fn migrate(store: &Store) -> Result<String, OpenError> {
+/// See [`OpenError`] and [`SecretsError`](crate::secrets::SecretsError); the tables are as they were.
+pub async fn migrate(store: &Store) -> Result<String, Box<dyn Error>> {
+    if store.kind == StoreKind::Sqlite {
+        secrets::make_directory(&store.path)?;
+    }
     let has_tables = tidegate_rate_limit::migrate(&options(store)).await?;
     Ok(if has_tables { "the tables are there, and of this version" } else { NO_TABLES }.to_owned())
 }

@@ -33,13 +33,16 @@ fn from_the_first_look_to_the_block() {
     tidegate(setup, "apps abuse enforce demo --yes")
         .assert(0, &["Replayed 60 requests", "Enforcing", "version 2"]);
     assert!(visit(5).contains(&429));
+    let enforced = tidegate(setup, "apps abuse enforce demo --yes --json").json();
+    assert_eq!(enforced["policy"]["mode"], "enforce", "{enforced}");
+    assert_eq!(enforced["replay"]["requests"], 65, "{enforced}");
     let json = tidegate(setup, "apps abuse get demo --json").json();
     assert!(json["counters"]["blocked"]["rate_limit"].as_u64() > Some(0), "{json}");
 
     // What is not named stays; a file may say all of it.
     tidegate(setup, "apps abuse set demo --remove-cidr 203.0.113.0/24").assert(0, &["Enforcing", "BadBot"]);
     write(setup, "policy.json", r#"{"mode": "off"}"#);
-    tidegate(setup, "apps abuse set demo --from policy.json").assert(0, &["Off", "version 4", "no limit"]);
+    tidegate(setup, "apps abuse set demo --from policy.json").assert(0, &["Off", "version 5", "no limit"]);
     write(setup, "policy.json", r#"{"mode": "enforce", "rps": 1, "burst": 1}"#);
     tidegate(setup, "apps abuse set demo --from policy.json").assert(2, &["apps abuse enforce"]);
 }
@@ -60,6 +63,8 @@ fn refusals_say_what_is_wrong() {
     for (line, said) in table {
         tidegate(setup, line).assert(2, &[said]);
     }
+    write(setup, "twice.json", r#"{"rps": 1, "burst": 1, "rps": 2}"#);
+    tidegate(setup, "apps abuse set demo --from twice.json").assert(2, &["rps is there twice"]);
     tidegate(setup, "apps abuse get demo").assert(0, &["version 0"]);
 }
 

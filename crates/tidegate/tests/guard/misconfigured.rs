@@ -37,7 +37,7 @@ fn every_fault_of_the_guard_is_named_and_answers_503() {
         ("guard.family_budgets", "offline=600000,replay=400001", "guard.family_budgets"),
         ("guard.families.login.reserve_bp", "0", "guard.families.login"),
         ("guard.families.proxy.reserve_bp", "10001", "guard.families.proxy.reserve_bp"),
-        ("guard.families.proxy.requires", "network/24", "guard.families.proxy.requires"),
+        ("guard.families.proxy.requires", "network/24", "guard.families.proxy.requires[0]"),
         ("guard.families.proxy.shares_bp", "source=10001", "guard.families.proxy.shares_bp"),
     ];
     for (key, value, named) in table {

@@ -100,7 +100,33 @@ fn a_stop_is_the_same_over_every_way_in() {
     let reply = socket.exchange(&post_with(&[], &body)).unwrap();
     assert_refused(&reply, "guard_stopped", "operator_stop");
     server.wait_for_log("fence-changed");
-    assert_eq!(server.metric(r#"tidegate_alerts_total{kind="fence-changed"}"#), 1);
+    let alerts = || server.metric(r#"tidegate_alerts_total{kind="fence-changed"}"#);
+    assert_eq!(alerts(), 1);
+
+    let fence = server.state()["fence"].clone();
+    server.order("/control/stop", r#"{"reason":"again"}"#);
+    let again = server.order("/control/stop", "")["fence"].clone();
+    assert_eq!((&again["since_ms"], &again["reason"]), (&fence["since_ms"], &json!("again")));
+    assert_eq!(alerts(), 1, "it was up already");
+    server.order("/control/resume", r#"{"families":[]}"#);
+    assert_eq!(alerts(), 2);
+    server.order("/control/resume", "");
+    assert_eq!(alerts(), 2, "it was down already");
+}
+
+#[test]
+fn a_family_is_warned_of_once_a_day() {
+    let server = split(100, "proxy=10,offline=90").start();
+    let warnings = || server.metric(r#"tidegate_alerts_total{kind="budget-warning"}"#);
+    server.ok(&looks("proxy", 8));
+    assert_eq!(warnings(), 1);
+    let proxy = |state: &Value| state["families"]["proxy"].clone();
+    let kept = proxy(&server.order("/control/resume", r#"{"families":[]}"#));
+    assert_eq!((&kept["used"], &kept["warned"]), (&json!(8), &json!(true)), "nobody was named");
+    let anew = proxy(&server.order("/control/resume", r#"{"families":["proxy","proxy"]}"#));
+    assert_eq!((&anew["used"], &anew["warned"]), (&json!(0), &json!(true)));
+    server.ok(&looks("proxy", 8));
+    assert_eq!(warnings(), 1, "the day has had its warning");
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod policies;
 mod rotation;
 
 use std::{
+    os::unix::fs::PermissionsExt,
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
     thread,
 };
@@ -215,6 +216,13 @@ fn on_mariadb() {
 
 #[test]
 fn on_sqlite_with_a_schema_that_is_missing() {
+    // A first migration makes the directory, for its owner alone.
+    let fresh = Setup::new().set("store.kind", "sqlite").set("store.path", "new/data");
+    migrate(&fresh);
+    let made = std::fs::metadata(fresh.folder().join("new/data")).expect("the data directory is there");
+    assert_eq!(made.permissions().mode() & 0o777, 0o700);
+    assert_eq!(fresh.start().ok(&counting())["steps"][0]["results"][0]["value"], 1);
+
     let setup = Setup::new().set("store.kind", "sqlite");
     let Err(ended) = setup.try_start() else { panic!("a store without tables was opened") };
     assert!(ended.log.contains("tidegate migrate"), "{}", ended.log);

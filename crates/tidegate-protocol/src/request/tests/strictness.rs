@@ -160,8 +160,14 @@ fn places_of_commands() {
         (
             r#"{"cmd":"res.reserve","budgets":[{"key":"K1","limit":5,"period_ms":1000}],"target":"K2"}"#
                 .into(),
-            command,
-            "`target` must be",
+            "steps[0].commands[0].target",
+            "must be the index or the key of one of the budgets",
+        ),
+        (
+            r#"{"cmd":"res.reserve","budgets":[{"key":"K1","limit":5,"period_ms":1000}],"target":true}"#
+                .into(),
+            "steps[0].commands[0].target",
+            "expected the index or the key",
         ),
         (
             r#"{"cmd":"res.reserve","budgets":[{"key":"K1","limit":5,"period_ms":1000}],"target":-1}"#.into(),
@@ -334,6 +340,29 @@ fn bodies_that_are_no_request() {
     assert_eq!(fault.message, "must be UTF-8");
     let surrogate = with_commands(r#"{"cmd":"kv.set","key":"K1","value":"\ud800","ttl_ms":1000}"#);
     assert!(parse(&surrogate).is_err());
+}
+
+/// Where JSON breaks off the place is told as far as it is known, and the line and column always.
+#[test]
+fn places_of_broken_json() {
+    let window = r#"{"op":"AAAAAAAAAAAAAAAAAAAAAA","family":"password","steps":[{"partition":"K9","commands":[{"cmd":"win.hit","windows":["#;
+    let table: [(String, &str); 9] = [
+        ("{".into(), ""),
+        (r#"{"op":"#.into(), "op"),
+        (r#"{"op" 5"#.into(), ""),
+        ("{5".into(), ""),
+        (format!("{window}{{"), "steps[0].commands[0].windows[0]"),
+        (format!("{window}{{5:1}}"), "steps[0].commands[0].windows[0]"),
+        (format!("{window}{{\"key\" 1}}"), "steps[0].commands[0].windows[0]"),
+        (format!("{window}{{\"limit\":1,}}"), "steps[0].commands[0].windows[0]"),
+        (format!("{window}{{\"limit\":x"), "steps[0].commands[0].windows[0].limit"),
+    ];
+    for (json, place) in table {
+        let fault =
+            Request::parse(Verified::trusted(json.replace("K9", &digest("9")).as_bytes())).unwrap_err();
+        assert_eq!(fault.place, place, "{json}: {fault}");
+        assert!(!format!("{fault}").contains('?') && fault.message.contains(" at line 1 column "), "{fault}");
+    }
 }
 
 #[test]

@@ -83,7 +83,8 @@ pub(super) async fn abuse(
         ("If-Match" = Option<String>, Header, description = "The version that is replaced, as its ETag")),
     request_body = shapes::Policy,
     responses((status = 200, body = shapes::Abuse, headers(("ETag" = String, description = "The version"))),
-        (status = 401, body = shapes::ErrorBody), (status = 403, body = shapes::ErrorBody), (status = 404, body = shapes::ErrorBody),
+        (status = 400, body = shapes::ErrorBody), (status = 401, body = shapes::ErrorBody), (status = 403, body = shapes::ErrorBody),
+        (status = 404, body = shapes::ErrorBody), (status = 413, body = shapes::ErrorBody),
         (status = 412, body = shapes::ErrorBody, description = "Somebody else has changed it meanwhile"),
         (status = 422, body = shapes::ErrorBody, description = "The policy has faults; all are named"),
         (status = 503, body = shapes::ErrorBody)))]
@@ -103,7 +104,8 @@ pub(super) async fn put(
 #[utoipa::path(post, path = "/api/v1/apps/{app}/abuse/replay", tag = "apps", security(("token" = ["read:sensitive"])),
     params(("app" = String, Path, description = "The app's name")), request_body = shapes::Policy,
     responses((status = 200, body = shapes::Replay), (status = 401, body = shapes::ErrorBody), (status = 403, body = shapes::ErrorBody),
-        (status = 404, body = shapes::ErrorBody), (status = 422, body = shapes::ErrorBody), (status = 503, body = shapes::ErrorBody)))]
+        (status = 404, body = shapes::ErrorBody), (status = 413, body = shapes::ErrorBody), (status = 422, body = shapes::ErrorBody),
+        (status = 503, body = shapes::ErrorBody)))]
 pub(super) async fn replay(
     State(admin): State<Arc<Admin>>,
     Path(app): Path<String>,

@@ -17,7 +17,7 @@ use axum::{
 
 use super::{Admin, shapes};
 
-pub(super) use refused::Refused;
+pub(super) use refused::{Refused, as_documented, ask_for_bearer, documented, is_api};
 
 /// A policy's bound.
 const BODY_BYTES_MAX: usize = 64 * 1024;

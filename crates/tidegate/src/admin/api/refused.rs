@@ -2,9 +2,11 @@
 
 use axum::{
     Json,
+    extract::Request,
+    middleware::Next,
     response::{IntoResponse, Response},
 };
-use http::{HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
 
 use crate::admin::{access::Denied, tokens::TokenError};
@@ -25,6 +27,58 @@ pub(in crate::admin) enum Refused {
     Token(TokenError),
     /// The store did not answer; whether it has taken the change is not known.
     Unavailable(String),
+}
+
+/// What every path of the API begins with.
+const API: &str = "/api/";
+
+/// Gives every refusal under `/api/` the documented form: those too that the router and the readers of requests make
+/// by themselves, in words of their own.
+pub(in crate::admin) async fn as_documented(request: Request, next: Next) -> Response {
+    let is_api = is_api(&request);
+    let answer = next.run(request).await;
+    if is_api { documented(answer) } else { answer }
+}
+
+/// Whether the request is for the API, known or not.
+pub(in crate::admin) fn is_api<B>(request: &http::Request<B>) -> bool {
+    request.uri().path().starts_with(API)
+}
+
+/// The answer, and where it is a refusal in another form than the documented one, that. Headers that belong to its
+/// status stay.
+pub(in crate::admin) fn documented(answer: Response) -> Response {
+    let status = answer.status();
+    if !(status.is_client_error() || status.is_server_error()) || is_json(answer.headers()) {
+        return answer;
+    }
+    let (code, message) = match status {
+        StatusCode::NOT_FOUND => ("not_found", "the API has no such path; /api/v1/openapi.json names all"),
+        StatusCode::METHOD_NOT_ALLOWED => {
+            ("method_not_allowed", "the header Allow names what this path takes")
+        }
+        StatusCode::REQUEST_TIMEOUT => ("request_timeout", "the request took too long"),
+        StatusCode::PAYLOAD_TOO_LARGE => ("body_too_large", "a body has at most 64 KiB"),
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => ("unsupported_media_type", "a body is application/json"),
+        status if status.is_client_error() => ("bad_request", "the request can't be read"),
+        _ => ("unavailable", "the request could not be answered"),
+    };
+    let mut documented = (status, Json(json!({"error": {"code": code, "message": message}}))).into_response();
+    for name in [header::ALLOW, header::CONNECTION, header::RETRY_AFTER] {
+        if let Some(value) = answer.headers().get(&name) {
+            documented.headers_mut().insert(name, value.clone());
+        }
+    }
+    documented
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"))
+}
+
+/// Says how a caller shows who they are, which every 401 has to.
+pub(in crate::admin) fn ask_for_bearer(answer: &mut Response) {
+    answer.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
 }
 
 impl From<Denied> for Refused {
@@ -81,7 +135,7 @@ impl IntoResponse for Refused {
         };
         let mut answer = (status, Json(json!({"error": error}))).into_response();
         if status == Status::UNAUTHORIZED {
-            answer.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            ask_for_bearer(&mut answer);
         }
         answer
     }

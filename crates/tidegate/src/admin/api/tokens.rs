@@ -78,8 +78,8 @@ pub(super) async fn list(
 
 /// Makes a token.
 #[utoipa::path(post, path = "/api/v1/tokens", tag = "tokens", security(("token" = ["write"])), request_body = NewToken,
-    responses((status = 201, body = MadeToken), (status = 400, body = shapes::ErrorBody), (status = 403, body = shapes::ErrorBody),
-        (status = 409, body = shapes::ErrorBody)))]
+    responses((status = 201, body = MadeToken), (status = 400, body = shapes::ErrorBody), (status = 401, body = shapes::ErrorBody),
+        (status = 403, body = shapes::ErrorBody), (status = 409, body = shapes::ErrorBody), (status = 413, body = shapes::ErrorBody)))]
 pub(super) async fn create(
     State(admin): State<Arc<Admin>>,
     headers: HeaderMap,
@@ -93,6 +93,10 @@ pub(super) async fn create(
         return Err(Refused::BadRequest("abilities: without any, a token could do nothing".to_owned()));
     }
     holds_all(&caller, &abilities)?;
+    // Two of one name could not be told apart in the audit.
+    if admin.access.configured().iter().any(|(other, _)| other.name == name) {
+        return Err(TokenError::Taken.into());
+    }
     let names: Vec<_> = abilities.iter().map(|ability| ability.name()).collect();
     let admin_then = Arc::clone(&admin);
     let name_then = name.clone();

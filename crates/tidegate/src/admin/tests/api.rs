@@ -42,8 +42,47 @@ async fn every_call_needs_its_ability_and_names_it() {
             }
         }
     }
-    let reply = bench.call("everything", GET, "/nothing", "").await;
-    assert_eq!(reply.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn every_refusal_has_the_documented_form() {
+    let bench = Bench::new().await;
+    let large = " ".repeat(64 * 1024 + 1);
+    let delete = Method::DELETE;
+    let table: [(&Method, &str, &str, u16, &str); 18] = [
+        (&GET, "/nothing", "", 404, "not_found"),
+        (&GET, "", "", 404, "not_found"),
+        (&GET, "/../v2/apps", "", 404, "not_found"),
+        (&POST, "/apps", "", 405, "method_not_allowed"),
+        (&POST, "/apps/shop/abuse", "{}", 405, "method_not_allowed"),
+        (&PUT, "/tokens", "{}", 405, "method_not_allowed"),
+        (&GET, "/apps/nobody/abuse", "", 404, "no_such_app"),
+        (&GET, "/apps/%ff/abuse", "", 400, "bad_request"),
+        (&PUT, "/apps/shop/abuse", &large, 413, "body_too_large"),
+        (&POST, "/apps/shop/abuse/replay", &large, 413, "body_too_large"),
+        (&POST, "/tokens", &large, 413, "body_too_large"),
+        (&POST, "/tokens", "{", 400, "bad_request"),
+        (&POST, "/tokens", r#"["x", ["read"]]"#, 400, "bad_request"),
+        (&POST, "/tokens", r#"{"name": "x", "name": "y", "abilities": ["read"]}"#, 400, "bad_request"),
+        (&PUT, "/apps/shop/abuse", r#"{"rps": 1, "burst": 1, "rps": 2}"#, 422, "invalid_policy"),
+        (&POST, "/apps/shop/abuse/replay", r#"{"rps": 1, "burst": 1, "rps": 2}"#, 422, "invalid_policy"),
+        (&GET, "/audit?limit=x", "", 400, "bad_request"),
+        (&delete, "/tokens/nobody", "", 404, "no_such_token"),
+    ];
+    for (method, path, body, status, code) in table {
+        let reply = bench.call("everything", method.clone(), path, body).await;
+        let error = &reply.json()["error"];
+        assert_eq!((reply.status.as_u16(), &error["code"]), (status, &json!(code)), "{method} {path}");
+        assert!(error["message"].as_str().is_some_and(|message| !message.is_empty()), "{method} {path}");
+        assert_eq!(reply.header(header::CONTENT_TYPE), "application/json", "{method} {path}");
+        assert_eq!(reply.header(header::ALLOW).is_empty(), status != 405, "{method} {path}");
+    }
+    let reply = bench.call("everything", POST, "/tokens", r#"{"name": "x", "name": "y"}"#).await;
+    assert_eq!(reply.json()["error"]["message"], "name: is there twice");
+    let page = bench.page(GET, "/nothing", "", "").await;
+    assert_eq!((page.status.as_u16(), page.text.as_str()), (404, "there is nothing here\n"));
+    let metrics = bench.page(GET, "/metrics", "", "").await;
+    assert_eq!((metrics.status.as_u16(), metrics.header(header::WWW_AUTHENTICATE)), (401, "Bearer"));
 }
 
 #[tokio::test]

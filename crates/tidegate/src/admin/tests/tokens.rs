@@ -20,6 +20,12 @@ async fn nobody_makes_or_revokes_more_than_they_are() {
     assert_eq!(made.status, StatusCode::CREATED, "{}", made.text);
     let made_token = made.json()["token"].as_str().unwrap().to_owned();
     assert_eq!(create("everything", r#"["read"]"#).await.status, StatusCode::CONFLICT, "the name is taken");
+    let configured = r#"{"name": "read", "abilities": ["read"]}"#;
+    let taken = bench.call("everything", Method::POST, "/tokens", configured).await;
+    assert_eq!(
+        (taken.status, &taken.json()["error"]["code"]),
+        (StatusCode::CONFLICT, &"token_refused".into())
+    );
 
     let delete = async |who: &str, name: &str| {
         bench.call(who, Method::DELETE, &format!("/tokens/{name}"), "").await.status

@@ -55,7 +55,13 @@ pub(super) async fn stop(State(admin): State<Arc<Admin>>, posted: Posted) -> Res
 }
 
 pub(super) async fn resume(State(admin): State<Arc<Admin>>, posted: Posted) -> Result<Response, Response> {
-    let families = Family::parse(posted.fields.text("family")).into_iter().collect();
+    let families = match posted.fields.text("family") {
+        "" => None,
+        name => {
+            let Ok(family) = Family::parse(name) else { return Err(no_family(&posted.visitor)) };
+            Some(vec![family])
+        }
+    };
     let resume = Resume { families };
     let resumed = async |guard: Guard, from: &str| guard.operator().resume(resume, from).await.map(drop);
     change(&admin, &posted.visitor, resumed).await
@@ -63,13 +69,7 @@ pub(super) async fn resume(State(admin): State<Arc<Admin>>, posted: Posted) -> R
 
 pub(super) async fn reset(State(admin): State<Arc<Admin>>, posted: Posted) -> Result<Response, Response> {
     let Ok(family) = Family::parse(posted.fields.text("family")) else {
-        let text = "Choose the family whose shares begin anew.";
-        return Err(frame::problem(
-            Some(&posted.visitor),
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "Not done",
-            text,
-        ));
+        return Err(no_family(&posted.visitor));
     };
     let axis = Axis::named(posted.fields.text("axis"));
     let reset = FairnessReset { family, axis, identity: None };
@@ -137,17 +137,27 @@ fn state_part(state: Result<&control::State, &String>) -> Markup {
     }
 }
 
+/// As the warning has it. That is given once a day, so after a resume its mark says nothing about what is left.
+fn is_nearly_spent(family: &FamilyState) -> bool {
+    u128::from(family.used) * 5 >= u128::from(family.budget) * 4
+}
+
+fn no_family(visitor: &Visitor) -> Response {
+    let text = "Choose the family whose shares or budget begin anew.";
+    frame::problem(Some(visitor), StatusCode::UNPROCESSABLE_ENTITY, "Not done", text)
+}
+
 fn family_row(name: &str, family: &FamilyState, fenced: bool) -> Markup {
     let (class, word) = match family.state {
         _ if fenced => ("off", "Held back"),
-        Phase::Open if family.warned => ("warn", "Nearly spent"),
+        Phase::Open if is_nearly_spent(family) => ("warn", "Nearly spent"),
         Phase::Open => ("good", "Open"),
         Phase::Reserve => ("warn", "Known-good only"),
         Phase::Stopped => ("bad", "Stopped"),
     };
     let shade = match family.state {
         Phase::Stopped => "bad",
-        _ if family.warned => "warn",
+        _ if is_nearly_spent(family) => "warn",
         _ => "",
     };
     let spent = percent(family.used, family.budget);

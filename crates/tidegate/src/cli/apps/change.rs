@@ -4,6 +4,7 @@
 use std::{fs, io::Read, path::Path};
 
 use serde_json::{Value, json};
+use tidegate_core::json;
 
 use super::ChangeArgs;
 
@@ -96,14 +97,19 @@ fn text_of(entry: &Value) -> Option<&str> {
 }
 
 fn read(path: &Path) -> Result<Value, String> {
-    let mut text = String::new();
+    let mut text = Vec::new();
     let read = if path == Path::new("-") {
-        std::io::stdin().lock().take(POLICY_BYTES_MAX).read_to_string(&mut text).map(drop)
+        std::io::stdin().lock().take(POLICY_BYTES_MAX).read_to_end(&mut text).map(drop)
     } else {
-        fs::File::open(path).and_then(|file| file.take(POLICY_BYTES_MAX).read_to_string(&mut text)).map(drop)
+        fs::File::open(path).and_then(|file| file.take(POLICY_BYTES_MAX).read_to_end(&mut text)).map(drop)
     };
     read.map_err(|error| format!("reading the policy {}: {error}", path.display()))?;
-    serde_json::from_str(&text).map_err(|error| format!("the policy {}: {error}", path.display()))
+    let read = json::read(&text).map_err(|error| format!("the policy {}: {error}", path.display()))?;
+    // The server would refuse them, but it is not sent the text.
+    match read.duplicates.first() {
+        Some(place) => Err(format!("the policy {}: {place} is there twice", path.display())),
+        None => Ok(read.value),
+    }
 }
 
 /// More than the server takes.

@@ -217,16 +217,26 @@ impl Asked {
     async fn enforce(&self, app: &str, yes: bool, out: &mut dyn Write) -> Result<u8, ApiError> {
         let (version, mut policy) = self.in_force(app).await?;
         let replayed = self.replay(app, &policy).await?;
-        self.tell(&replayed, out, |answered| Ok(show::replay(&answered.read::<Replay>()?)))?;
-        if !yes && !asks(app, out)? {
-            if !self.json {
-                writeln!(out, "Not enforced.")?;
-            }
-            return Ok(EXIT_DENIED);
+        if !self.json {
+            out.write_all(show::replay(&replayed.read::<Replay>()?).as_bytes())?;
         }
+        let enforces = yes || if self.json { asks(app, &mut io::stderr())? } else { asks(app, out)? };
         policy["mode"] = Value::from("enforce");
-        self.put(app, version, &policy, out).await?;
-        Ok(EXIT_GOOD)
+        let answered = match enforces {
+            true => self.api.call(Method::PUT, &path(app), Some(version), Some(&policy)).await?,
+            false => self.api.get(&path(app)).await?,
+        };
+        match (self.json, enforces) {
+            // One document: how the defense stands now, and what was shown before.
+            (true, _) => {
+                let mut told: Value = answered.read()?;
+                told["replay"] = replayed.read()?;
+                writeln!(out, "{told}")?;
+            }
+            (false, true) => self.tell_abuse(&answered, out)?,
+            (false, false) => writeln!(out, "Not enforced.")?,
+        }
+        Ok(if enforces { EXIT_GOOD } else { EXIT_DENIED })
     }
 
     fn tell_abuse(&self, answered: &Answered, out: &mut dyn Write) -> Result<(), ApiError> {

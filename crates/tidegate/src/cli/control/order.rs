@@ -30,7 +30,9 @@ pub(super) fn call(verb: &ControlVerb, loaded: &Loaded) -> Result<Call, ControlE
     Ok(match verb {
         ControlVerb::State => Call::State,
         ControlVerb::Stop { reason } => Call::Stop(Stop { reason: reason.clone() }),
-        ControlVerb::Resume { families } => Call::Resume(Resume { families: families.clone() }),
+        ControlVerb::Resume { families } => {
+            Call::Resume(Resume { families: Some(families.clone()).filter(|families| !families.is_empty()) })
+        }
         ControlVerb::Reset { family, axis, identity, digest } => {
             let named = match (axis, identity) {
                 (Some(axis), Some(identity)) => {

@@ -42,9 +42,10 @@ fn no_guard(raw: &RawAnswer) -> String {
 }
 
 fn resumed(resume: &Resume) -> String {
-    let whose = match resume.families.as_slice() {
-        [] => "every family".to_owned(),
-        families => families.iter().map(|family| family.as_str()).collect::<Vec<_>>().join(", "),
+    let whose = match resume.families.as_deref() {
+        None => "every family".to_owned(),
+        Some([]) => return "Resumed: the fence is down. Budgets are as they were.\n".to_owned(),
+        Some(families) => families.iter().map(|family| family.as_str()).collect::<Vec<_>>().join(", "),
     };
     format!("Resumed: the fence is down, and the budget of {whose} begins anew. Quotas of identities stay.\n")
 }
@@ -212,7 +213,7 @@ mod tests {
                 ],
             ),
             (
-                Call::Resume(Resume { families: vec![family] }),
+                Call::Resume(Resume { families: Some(vec![family]) }),
                 open.clone(),
                 vec!["budget of replay begins anew"],
             ),

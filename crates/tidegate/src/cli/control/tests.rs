@@ -56,7 +56,7 @@ fn verbs_and_the_calls_they_become() {
         (
             "resume proxy replay".into(),
             Call::Resume(tidegate_protocol::control::Resume {
-                families: vec![family("proxy"), family("replay")],
+                families: Some(vec![family("proxy"), family("replay")]),
             }),
         ),
         ("audit --limit 7".into(), Call::Audit { limit: 7 }),

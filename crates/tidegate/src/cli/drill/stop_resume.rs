@@ -56,11 +56,11 @@ pub(super) async fn run<T: Target>(mut field: Field<T>) -> Result<Report, DrillE
         Ok(done) => done,
         Err(error) => {
             // Whatever went wrong, the guard store is not left behind the fence.
-            let _ = field.target.control().resume(Resume { families: vec![field.family] }).await;
+            let _ = field.target.control().resume(Resume { families: Some(vec![field.family]) }).await;
             return Err(error);
         }
     };
-    field.target.control().resume(Resume { families: vec![field.family] }).await?;
+    field.target.control().resume(Resume { families: Some(vec![field.family]) }).await?;
 
     let mut kept = Vec::new();
     for (counter, work) in counters.iter().zip(&worked) {

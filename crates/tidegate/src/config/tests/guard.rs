@@ -120,7 +120,7 @@ fn families_that_are_none() {
         ),
         (
             "[guard.families.proxy]\nrequires = [\"network/24\"]",
-            "tidegate.toml:2: guard.families.proxy.requires: ",
+            "tidegate.toml:2: guard.families.proxy.requires[0]: ",
             "network/24",
         ),
         (
@@ -205,7 +205,7 @@ fn tokens_of_the_admin_api() {
         ("{ name = \"x\", token = \"SECRET\", abilities = [] }", ".abilities: ", "could do nothing"),
         (
             "{ name = \"x\", token = \"SECRET\", abilities = [\"wirte\"] }",
-            ".abilities: ",
+            ".abilities[0]: ",
             "nearest is `write`",
         ),
         (

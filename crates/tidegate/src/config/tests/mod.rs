@@ -5,6 +5,7 @@ mod guard;
 mod ingress;
 mod layers;
 mod listeners;
+mod lists;
 mod output;
 mod redaction;
 mod secret_files;
