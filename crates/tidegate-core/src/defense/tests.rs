@@ -192,7 +192,7 @@ fn a_clock_that_goes_back_refills_nothing() {
 #[test]
 fn a_rate_above_one_a_millisecond_is_reached() {
     for (rps, at_once) in
-        [(8_000, 100), (8_000, 1), (1_500, 1), (1_001, 1), (1_000, 1), (999, 1), (1_000_000, 1)]
+        [(8_000_usize, 100), (8_000, 1), (1_500, 1), (1_001, 1), (1_000, 1), (999, 1), (1_000_000, 1)]
     {
         let policy = policy(&json!({"mode": "enforce", "rps": rps, "burst": at_once}));
         let most = at_once.max(rps.div_ceil(1000));
