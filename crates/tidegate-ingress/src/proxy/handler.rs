@@ -141,19 +141,12 @@ impl Passed {
         if let Some(refusal) = unusable(&mut parts, &options) {
             return Err(refuse(context, &body, refusal));
         }
-        let host = match target::host(&parts.headers) {
+        let host = match target::host(&parts) {
             Ok(host) => host,
             Err(target::Unusable(why)) => {
                 return Err(refuse(context, &body, answers::last(StatusCode::BAD_REQUEST, why)));
             }
         };
-        if host.is_empty() && parts.version > Version::HTTP_10 {
-            return Err(refuse(
-                context,
-                &body,
-                answers::last(StatusCode::BAD_REQUEST, "one Host header is needed\n"),
-            ));
-        }
         let origin = origin(context, &parts, &options);
         let routes = context.proxy.routes.read();
         let Some(app) = routes.app(host) else {
@@ -271,12 +264,6 @@ fn unusable(parts: &mut Parts, options: &ProxyOptions) -> Option<Response<Source
     }
     if matches!(parts.method, Method::CONNECT | Method::TRACE) {
         return Some(answers::last(StatusCode::METHOD_NOT_ALLOWED, "this method is not taken\n"));
-    }
-    if parts.uri.path() == "*" && parts.method != Method::OPTIONS {
-        return Some(answers::last(
-            StatusCode::BAD_REQUEST,
-            "only OPTIONS asks about the server as a whole\n",
-        ));
     }
     let target::Unusable(why) = target::settle(parts).err()?;
     Some(answers::last(StatusCode::BAD_REQUEST, why))

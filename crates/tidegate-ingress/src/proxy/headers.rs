@@ -24,6 +24,8 @@ enum Reach {
     /// Says who the client is or what it asked for, by the word of some other proxy: of no meaning from anybody who is
     /// not trusted.
     Trusted,
+    /// Ours, whatever was sent.
+    Ours,
     /// `X-Forwarded-Proto`: ours where nobody who is trusted has set it.
     Scheme,
     /// Goes through, in one line.
@@ -41,9 +43,8 @@ impl Reach {
             // Many apps are handed headers as variables, in whose names a dash and an underscore are one: what reads like
             // one of these is one, and nobody writes it so but to get it past a proxy.
             Self::Through if name.contains('_') => {
-                let name = name.replace('_', "-");
-                let is_ours = name == X_FORWARDED_FOR.as_str() || name == X_REAL_IP.as_str();
-                if is_ours || Self::of_text(&name) != Self::Through { Self::Here } else { Self::Through }
+                let has_meaning = Self::of_text(&name.replace('_', "-")) != Self::Through;
+                if has_meaning { Self::Here } else { Self::Through }
             }
             reach => reach,
         }
@@ -81,6 +82,7 @@ impl Reach {
             | "x-original-host"
             | "x-original-url"
             | "x-rewrite-url" => Self::Trusted,
+            "x-forwarded-for" | "x-real-ip" => Self::Ours,
             "x-forwarded-proto" => Self::Scheme,
             "cookie" => Self::Cookie,
             _ => Self::Through,
@@ -109,7 +111,7 @@ pub(super) fn for_app(headers: &mut HeaderMap, origin: Origin) {
             Reach::Trusted => return !origin.peer_is_trusted,
             Reach::Scheme => has_scheme = true,
             Reach::Cookie => has_cookies = true,
-            Reach::Through => {}
+            Reach::Ours | Reach::Through => {}
         }
         false
     });

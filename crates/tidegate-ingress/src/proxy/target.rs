@@ -1,7 +1,7 @@
 //! What a request is for: one host, one path, in one way of writing.
 
 use http::{
-    HeaderMap, HeaderValue, Uri,
+    HeaderValue, Method, Uri, Version,
     header::{HOST, TRANSFER_ENCODING},
     request::Parts,
     uri,
@@ -13,6 +13,9 @@ pub(super) struct Unusable(pub(super) &'static str);
 
 /// Brings the head into the form of the next hop: the host in `Host` alone, and the target without scheme and host.
 pub(super) fn settle(parts: &mut Parts) -> Result<(), Unusable> {
+    if parts.uri.path() == "*" && parts.method != Method::OPTIONS {
+        return Err(Unusable("only OPTIONS asks about the server as a whole\n"));
+    }
     if let Some(authority) = parts.uri.authority() {
         if authority.as_str().contains('@') {
             return Err(Unusable("a user has no place in the target\n"));
@@ -30,9 +33,9 @@ pub(super) fn settle(parts: &mut Parts) -> Result<(), Unusable> {
 
 /// The host that the request is for, with its port if it has one. Empty only for HTTP/1.0. One pass over the names looks
 /// at how the body is framed, too.
-pub(super) fn host(headers: &HeaderMap) -> Result<&str, Unusable> {
+pub(super) fn host(parts: &Parts) -> Result<&str, Unusable> {
     let (mut hosts, mut host, mut is_plainly_framed) = (0, None, true);
-    for (name, value) in headers {
+    for (name, value) in &parts.headers {
         if *name == HOST {
             hosts += 1;
             host = Some(value);
@@ -40,7 +43,9 @@ pub(super) fn host(headers: &HeaderMap) -> Result<&str, Unusable> {
             is_plainly_framed &= value.as_bytes().eq_ignore_ascii_case(b"chunked");
         }
     }
-    let host = host.map_or(Some(""), plain_host).filter(|_| hosts < 2);
+    let may_be_none = parts.version < Version::HTTP_11;
+    let host =
+        host.map_or(Some(""), plain_host).filter(|host| hosts < 2 && (may_be_none || !host.is_empty()));
     let host = host.ok_or(Unusable("one Host header is needed\n"))?;
     is_plainly_framed.then_some(host).ok_or(Unusable("no other transfer encoding than chunked is taken\n"))
 }
@@ -65,7 +70,7 @@ mod tests {
         }
         let (mut parts, ()) = request.body(()).unwrap().into_parts();
         settle(&mut parts)?;
-        Ok((host(&parts.headers)?.to_owned(), parts.uri.to_string()))
+        Ok((host(&parts)?.to_owned(), parts.uri.to_string()))
     }
 
     #[test]
@@ -75,6 +80,8 @@ mod tests {
             ("http://b.example/a?b", &[("host", "a.example")], Some(("b.example", "/a?b"))),
             ("http://b.example", &[], Some(("b.example", "/"))),
             ("/", &[("host", "a"), ("host", "a")], None),
+            ("/", &[], None),
+            ("*", &[("host", "a")], None),
             ("/", &[("host", "a/b")], None),
             ("/", &[("host", "a b")], None),
             ("http://user@b.example/", &[], None),

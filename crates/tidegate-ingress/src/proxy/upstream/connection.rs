@@ -241,7 +241,7 @@ impl Body for UpstreamBody {
 impl Drop for UpstreamBody {
     fn drop(&mut self) {
         let Some(mut connection) = self.connection.take() else { return };
-        // Whoever takes it looks at it again. Where its end is not as plain as this, the connection itself is asked.
+        // Whoever uses it next finds out whether the server has closed it. Where its end is not as plain as this, the connection itself is asked.
         let is_over = self.home.keeps_alive && self.body.is_end_stream();
         if is_over || connection.is_ready() {
             (connection.used_at, connection.was_kept) = (Instant::now(), true);
