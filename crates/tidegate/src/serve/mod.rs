@@ -115,7 +115,7 @@ pub fn serve(
         let starting = Instance::start(prepared, threads.handles(), take_over);
         let (mut instance, banner) = tokio::select! {
             started = starting => started?,
-            () = signals.end() => return Ok(()),
+            () = signals.end.come() => return Ok(()),
         };
         // Whoever reads it may have gone; the server stays.
         let _ = out.write_all(banner.as_bytes()).and_then(|()| out.flush());
@@ -297,8 +297,7 @@ impl Instance {
     async fn run(&mut self, mut signals: Signals, sources: impl Fn() -> Sources) {
         loop {
             tokio::select! {
-                _ = signals.terminate.recv() => return,
-                _ = signals.interrupt.recv() => return,
+                () = signals.end.come() => return,
                 Some(()) = self.handed_over.recv() => return,
                 _ = signals.hang_up.recv() => self.reload(&sources()),
             }

@@ -6,24 +6,29 @@ use super::ServeError;
 
 /// What an operator's signals ask for.
 pub(super) struct Signals {
-    pub(super) terminate: Signal,
-    pub(super) interrupt: Signal,
+    pub(super) end: EndSignals,
     /// Asks for the configuration to be read anew.
     pub(super) hang_up: Signal,
+}
+
+/// Either ends the process.
+pub(super) struct EndSignals {
+    terminate: Signal,
+    interrupt: Signal,
 }
 
 impl Signals {
     pub(super) fn listen() -> Result<Self, ServeError> {
         let on = |kind| signal(kind).map_err(ServeError::Runtime);
-        Ok(Self {
-            terminate: on(SignalKind::terminate())?,
-            interrupt: on(SignalKind::interrupt())?,
-            hang_up: on(SignalKind::hangup())?,
-        })
+        let end =
+            EndSignals { terminate: on(SignalKind::terminate())?, interrupt: on(SignalKind::interrupt())? };
+        Ok(Self { end, hang_up: on(SignalKind::hangup())? })
     }
+}
 
-    /// Until one ends the process.
-    pub(super) async fn end(&mut self) {
+impl EndSignals {
+    /// Until one comes.
+    pub(super) async fn come(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}
