@@ -60,9 +60,7 @@ impl Operation {
 
     /// A decision of its kind, that charges nothing yet.
     pub(crate) const fn decision(self, stage: Stage) -> Decision<'static> {
-        let work = self.work();
-        let may_use_reserve = matches!(work, Work::Critical);
-        Decision { stage, work, may_use_reserve, leased: true, fixed: &[], keyed: &[] }
+        Decision { leased: true, ..Decision::of(stage, self.work()) }
     }
 }
 

@@ -71,12 +71,17 @@ pub(crate) struct Charge<Place> {
 pub(crate) struct Decision<'a> {
     pub(crate) stage: Stage,
     pub(crate) work: Work,
-    /// Whether new rows may come from the reserve.
-    pub(crate) may_use_reserve: bool,
     /// Whether leases are held, which [`Tracker::release`] ends.
     pub(crate) leased: bool,
     pub(crate) fixed: &'a [Charge<usize>],
     pub(crate) keyed: &'a [Charge<Key>],
+}
+
+impl Decision<'_> {
+    /// One that charges nothing yet.
+    pub(crate) const fn of(stage: Stage, work: Work) -> Self {
+        Self { stage, work, leased: false, fixed: &[], keyed: &[] }
+    }
 }
 
 impl Size {
@@ -168,7 +173,7 @@ impl Tracker {
         let mut places = [None; CHARGES_MAX];
         let new = counts.find(decision, &mut places)?;
         counts.check_fixed(decision)?;
-        if new > 0 && counts.tracked + new > self.room(decision) {
+        if new > 0 && counts.tracked + new > self.room(decision.work) {
             let first = decision.keyed.iter().zip(places).find(|(_, place)| place.is_none());
             let dimension = first.map_or(Dimension::Global, |(charge, _)| charge.dimension);
             return Err((dimension, Cause::TrackedKeys));
@@ -193,9 +198,12 @@ impl Tracker {
         })
     }
 
-    /// Keys that there may be, for a decision that adds some.
-    const fn room(&self, decision: &Decision<'_>) -> usize {
-        if decision.may_use_reserve { self.tracked_max } else { self.tracked_max - self.reserve }
+    /// Keys that there may be, for work that adds some.
+    const fn room(&self, work: Work) -> usize {
+        match work {
+            Work::Critical => self.tracked_max,
+            Work::Optional => self.tracked_max - self.reserve,
+        }
     }
 
     /// Has every table enter the window, so that the rows of an earlier one count no more. Answers whether

@@ -185,16 +185,8 @@ impl Allowance {
     }
 }
 
-const UNVERIFIED: Decision<'static> = Decision {
-    stage: Stage::One,
-    work: Work::Optional,
-    may_use_reserve: false,
-    leased: false,
-    fixed: &[],
-    keyed: &[],
-};
-const VERIFIED: Decision<'static> =
-    Decision { stage: Stage::Two, work: Work::Critical, may_use_reserve: true, ..UNVERIFIED };
+const UNVERIFIED: Decision<'static> = Decision::of(Stage::One, Work::Optional);
+const VERIFIED: Decision<'static> = Decision::of(Stage::Two, Work::Critical);
 
 const GLOBAL: usize = 0;
 const WIRE_OPERATIONS: usize = 1;

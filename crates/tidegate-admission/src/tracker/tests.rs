@@ -15,14 +15,7 @@ use crate::{
 
 const SIZE: Size = Size { window_ms: 1000, fixed_rows: 2, tracked_max: 8, reserve: 2 };
 
-const UNLEASED: Decision<'static> = Decision {
-    stage: Stage::One,
-    work: Work::Optional,
-    may_use_reserve: false,
-    leased: false,
-    fixed: &[],
-    keyed: &[],
-};
+const UNLEASED: Decision<'static> = Decision::of(Stage::One, Work::Optional);
 const LEASED: Decision<'static> = Decision { leased: true, ..UNLEASED };
 
 fn tracker(size: Size) -> Tracker {
@@ -58,25 +51,25 @@ fn a_refusal_charges_nothing() {
 #[test]
 fn an_exhausted_tracker_refuses_new_keys_alone_and_adds_no_state() {
     let tracker = tracker(SIZE);
-    let decide = |now_ms, key, may_use_reserve| {
-        let decision = Decision { keyed: &[wide(key)], may_use_reserve, ..UNLEASED };
+    let decide = |now_ms, key, work| {
+        let decision = Decision { keyed: &[wide(key)], work, ..UNLEASED };
         tracker.decide(now_ms, &decision).map_err(|refusal| (refusal.cause, refusal.retry_after_seconds))
     };
     let full = Err((Cause::TrackedKeys, 1));
     for key in 0..6 {
-        assert_eq!(decide(0, key, false), Ok(()));
+        assert_eq!(decide(0, key, Work::Optional), Ok(()));
     }
-    assert_eq!(decide(0, 6, false), full, "the last two are the reserve");
-    assert_eq!((decide(0, 6, true), decide(0, 7, true)), (Ok(()), Ok(())));
-    assert_eq!(decide(0, 8, true), full, "the ceiling is hard");
+    assert_eq!(decide(0, 6, Work::Optional), full, "the last two are the reserve");
+    assert_eq!((decide(0, 6, Work::Critical), decide(0, 7, Work::Critical)), (Ok(()), Ok(())));
+    assert_eq!(decide(0, 8, Work::Critical), full, "the ceiling is hard");
     assert_eq!(tracker.tracked(0), SIZE.tracked_max);
     let bytes = tracker.bytes();
     for key in 100..1100 {
-        assert_eq!(decide(999, key, true), full);
+        assert_eq!(decide(999, key, Work::Critical), full);
     }
     assert_eq!((tracker.tracked(0), tracker.bytes()), (SIZE.tracked_max, bytes));
-    assert_eq!(decide(999, 3, false), Ok(()), "a key that is there goes on");
-    assert_eq!(decide(1000, 100, false), Ok(()), "the next window begins empty");
+    assert_eq!(decide(999, 3, Work::Optional), Ok(()), "a key that is there goes on");
+    assert_eq!(decide(1000, 100, Work::Optional), Ok(()), "the next window begins empty");
     assert_eq!(tracker.tracked(1000), 1);
 }
 

@@ -187,12 +187,10 @@ fn compare(fault: Option<Fault>, steps: Vec<Step>) -> Result<(), TestCaseError> 
                 let keyed: Vec<Charge<Key>> = keys.iter().map(|key| charge(Key(*key), limit(*key))).collect();
                 let global = [charge(0, limit(GLOBAL))];
                 let decision = Decision {
-                    stage: Stage::One,
-                    work,
-                    may_use_reserve: work == Work::Critical,
                     leased,
                     fixed: if fixed { &global } else { &[] },
                     keyed: &keyed,
+                    ..Decision::of(Stage::One, work)
                 };
                 let found = tracker.decide(now_ms, &decision).map_err(|refusal| refusal.cause);
                 let expected = model.decide(now_ms, work, leased, &with_global(fixed, &keys));
