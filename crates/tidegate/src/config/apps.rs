@@ -121,10 +121,8 @@ fn domains(
     let domains = words(domains);
     for (index, domain) in domains.iter().enumerate() {
         let Some((other, _)) = taken.iter().find(|(_, others)| others.contains(domain)) else { continue };
-        // Of a list with faults only the others are left, so that their numbers say nothing.
-        let key = if settings.is_faulty(&key) { key.clone() } else { format!("{key}[{index}]") };
         let message = format!("is a domain of the app {other:?} too: {domain:?}");
-        faults.push(Fault::new(Scope::Fatal, key, place.clone(), message));
+        faults.push(Fault::new(Scope::Fatal, settings.entry(&key, index, ""), place.clone(), message));
     }
     domains.to_vec()
 }

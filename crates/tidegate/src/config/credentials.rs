@@ -61,17 +61,12 @@ fn place_of(settings: &Settings, key: &str, file: &str) -> Place {
 /// A fault for each secret that is the same as one before it: who learns one would hold the other.
 pub(super) fn no_two_alike(settings: &Settings, rules: &GuardRules, faults: &mut Vec<Fault>) {
     let mut named: Vec<(String, Place, Scope, &Secret)> = Vec::new();
-    // Of a list with faults only the good entries are left, so that their numbers say nothing.
-    let part = |key: &str, index: usize, field: &str| match settings.is_faulty(key) {
-        true => key.to_owned(),
-        false => format!("{key}[{index}]{field}"),
-    };
     let (secrets, secrets_place) = match settings.readable("guard.secrets") {
         (Some(Value::Secrets(secrets)), place) => (secrets, place),
         _ => (&rules.secrets, settings.place("guard.secrets_file")),
     };
     for (index, secret) in secrets.iter().enumerate() {
-        named.push((part("guard.secrets", index, ""), secrets_place.clone(), Scope::Guard, secret));
+        named.push((settings.entry("guard.secrets", index, ""), secrets_place.clone(), Scope::Guard, secret));
     }
     if let Some(token) = &rules.operator_token {
         let place = place_of(settings, "guard.operator_token", "guard.operator_token_file");
@@ -81,7 +76,7 @@ pub(super) fn no_two_alike(settings: &Settings, rules: &GuardRules, faults: &mut
     let tokens = if let Some(Value::Tokens(tokens)) = tokens { tokens.as_slice() } else { &[] };
     for (index, token) in tokens.iter().enumerate() {
         if let Credential::Token(secret) = &token.credential {
-            let key = part("admin.tokens", index, ".token");
+            let key = settings.entry("admin.tokens", index, ".token");
             named.push((key, tokens_place.clone(), Scope::Fatal, secret));
         }
     }

@@ -90,6 +90,12 @@ impl Settings {
         }
     }
 
+    /// The key of an entry of a list, or of a field of it. Of a list with faults only the good entries are left, so
+    /// that their numbers say nothing: it is named as a whole.
+    pub(super) fn entry(&self, path: &str, index: usize, field: &str) -> String {
+        if self.is_faulty(path) { path.to_owned() } else { format!("{path}[{index}]{field}") }
+    }
+
     pub(super) fn place(&self, path: &str) -> Place {
         self.by_path.get(path).map_or(Place::Default, |setting| setting.place.clone())
     }
