@@ -16,7 +16,7 @@ mod view;
 
 pub use backend::{Backend, BackendError, Change, Loaded, NewState, Swept, runs};
 pub use contract::{BoxFuture, Job, Keys, LimitStore, LimitStoreExt};
-pub use driver::{Alerts, BATCH_SIZES, Driver, DriverOptions, DriverStats};
+pub use driver::{BATCH_SIZES, Driver, DriverOptions, DriverStats, Filling};
 pub use error::{Invalid, StoreError, Unavailable};
 pub use lanes::Lanes;
 pub use memory::MemoryBackend;

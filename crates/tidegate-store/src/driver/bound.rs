@@ -27,22 +27,22 @@ pub(super) struct Bound {
     counted_at: Option<Instant>,
     /// The store's clock when a sweep last found nothing more to remove.
     swept_clean_at_ms: u64,
-    alerts: Alerts,
+    filling: Filling,
 }
 
 /// What the drivers of one store know together: which alerts were given, so that each comes once, and how many rows the
 /// one that looked last saw. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub struct Alerts(Arc<Said>);
+pub struct Filling(Arc<Known>);
 
 #[derive(Debug, Default)]
-struct Said {
-    filling: AtomicBool,
+struct Known {
+    is_warned_of: AtomicBool,
     full: Mutex<Throttle>,
     held: AtomicU64,
 }
 
-impl Alerts {
+impl Filling {
     /// How many rows the store held at last sight.
     pub(super) fn held(&self) -> u64 {
         self.0.held.load(Ordering::Relaxed)
@@ -50,8 +50,8 @@ impl Alerts {
 }
 
 impl Bound {
-    pub(super) fn new(entries_max: u64, alerts: Alerts) -> Self {
-        Self { entries_max, held: 0, told: false, counted_at: None, swept_clean_at_ms: 0, alerts }
+    pub(super) fn new(entries_max: u64, filling: Filling) -> Self {
+        Self { entries_max, held: 0, told: false, counted_at: None, swept_clean_at_ms: 0, filling }
     }
 
     pub(super) fn held(&self) -> u64 {
@@ -101,12 +101,12 @@ impl Bound {
         self.held = self.held.saturating_sub(rows);
         // Another driver may have seen more rows since this one last did.
         let less = |held: u64| Some(held.saturating_sub(rows));
-        let _ = self.alerts.0.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        let _ = self.filling.0.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 
     fn hold(&mut self, rows: u64) {
         self.held = rows;
-        self.alerts.0.held.store(rows, Ordering::Relaxed);
+        self.filling.0.held.store(rows, Ordering::Relaxed);
     }
 
     /// A sweep that began when the store's clock showed `now_ms` or later left nothing expired.
@@ -121,12 +121,12 @@ impl Bound {
 
     /// Whether the store has begun to fill, which has not been warned of yet.
     pub(super) fn begins_to_fill(&self) -> bool {
-        self.at_least(WARN_PERCENT) && !self.alerts.0.filling.load(Ordering::Relaxed)
+        self.at_least(WARN_PERCENT) && !self.filling.0.is_warned_of.load(Ordering::Relaxed)
     }
 
     /// Warns once per filling.
     pub(super) fn warn_if_filling(&mut self, store: &str) {
-        if self.begins_to_fill() && !self.alerts.0.filling.swap(true, Ordering::Relaxed) {
+        if self.begins_to_fill() && !self.filling.0.is_warned_of.swap(true, Ordering::Relaxed) {
             warn!(
                 kind = "limit-store-filling",
                 store,
@@ -140,13 +140,13 @@ impl Bound {
     /// Ends a filling, so that the next one is warned of again.
     pub(super) fn rearm_if_emptied(&mut self) {
         if !self.at_least(REARM_PERCENT) {
-            self.alerts.0.filling.store(false, Ordering::Relaxed);
+            self.filling.0.is_warned_of.store(false, Ordering::Relaxed);
         }
     }
 
     /// Says that new keys were refused, at most once a minute.
     pub(super) fn report_full(&mut self, store: &str, refused: usize) {
-        if self.alerts.0.full.lock().passes(Instant::now()) {
+        if self.filling.0.full.lock().passes(Instant::now()) {
             error!(
                 kind = "limit-store-full",
                 store,
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn room_for_growth() {
-        let mut bound = Bound::new(10, Alerts::default());
+        let mut bound = Bound::new(10, Filling::default());
         let table = [
             ("room is left", 9, 1, true),
             ("one too many", 10, 1, false),
@@ -208,7 +208,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_count_is_asked_for_when_it_matters() {
-        let mut bound = Bound::new(100, Alerts::default());
+        let mut bound = Bound::new(100, Filling::default());
         let start = Instant::now();
         assert!(bound.is_stale(1, start), "never counted");
         bound.counted(50, start);
@@ -223,13 +223,13 @@ mod tests {
 
     #[test]
     fn filling_warns_once_until_it_has_emptied() {
-        let mut bound = Bound::new(10, Alerts::default());
+        let mut bound = Bound::new(10, Filling::default());
         let table = [(7, false), (8, true), (10, true), (7, true), (6, false), (8, true)];
         for (held, filling) in table {
             bound.committed(held);
             bound.rearm_if_emptied();
             bound.warn_if_filling("test");
-            assert_eq!(bound.alerts.0.filling.load(Ordering::Relaxed), filling, "{held} held");
+            assert_eq!(bound.filling.0.is_warned_of.load(Ordering::Relaxed), filling, "{held} held");
         }
     }
 }

@@ -25,7 +25,7 @@ use std::{fmt, sync::Arc};
 use tokio::sync::watch::{Receiver, Sender, channel};
 use tracing::warn;
 
-pub use bound::Alerts;
+pub use bound::Filling;
 pub use options::DriverOptions;
 pub use stats::{BATCH_SIZES, DriverStats};
 
@@ -77,7 +77,7 @@ impl<B: Backend> Driver<B> {
     #[must_use]
     pub fn stats(&self) -> DriverStats {
         let shared = &self.0.shared;
-        shared.counters.read(shared.options.alerts.held())
+        shared.counters.read(shared.options.filling.held())
     }
 
     /// The backend, to read its own numbers; its rows belong to the driver.

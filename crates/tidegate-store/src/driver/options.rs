@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tidegate_core::secret::Secret;
 
-use super::Alerts;
+use super::Filling;
 
 /// The bounds, the secret and the rhythm of a [`super::Driver`].
 #[derive(Debug, Clone)]
@@ -27,8 +27,8 @@ pub struct DriverOptions {
     pub queue_jobs_max: usize,
     /// From the end of a sweep to the start of the next.
     pub sweep_interval: Duration,
-    /// What has been said of the store's filling; the drivers of one store share it.
-    pub alerts: Alerts,
+    /// What is known of how full the store is; the drivers of one store share it.
+    pub filling: Filling,
 }
 
 impl DriverOptions {
@@ -49,7 +49,7 @@ impl DriverOptions {
             batch_jobs_max: 1024,
             queue_jobs_max: 16_384,
             sweep_interval: Duration::from_secs(5 * 60),
-            alerts: Alerts::default(),
+            filling: Filling::default(),
         }
     }
 

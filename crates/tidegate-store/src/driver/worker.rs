@@ -43,7 +43,7 @@ pub(super) struct Worker<B> {
 impl<B: Backend> Worker<B> {
     pub(super) fn new(shared: Arc<Shared<B>>) -> Self {
         Self {
-            bound: Bound::new(shared.options.max_entries, shared.options.alerts.clone()),
+            bound: Bound::new(shared.options.max_entries, shared.options.filling.clone()),
             shared,
             rhythm: Rhythm::default(),
             sweeping: false,
