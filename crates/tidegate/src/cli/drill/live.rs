@@ -54,14 +54,15 @@ impl Target for Live {
 
     async fn restart(self) -> Result<Self, DrillError> {
         let within = Instant::now() + RESTART;
-        // Whoever reads nothing will find the time-out.
-        let _ = writeln!(
-            std::io::stderr(),
-            "restart the server now; waiting for it up to {} s",
-            RESTART.as_secs()
-        );
+        say(&format!("restart the server now; waiting for it up to {} s", RESTART.as_secs()));
         self.until(false, within).await?;
+        say("the server is down; waiting for its return");
         self.until(true, within).await?;
         Ok(self)
     }
+}
+
+/// Tells the operator what is waited for. Whoever reads nothing will find the time-out.
+fn say(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
 }
