@@ -3,7 +3,7 @@
 use std::{io, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::{Extensions, Request, Response, StatusCode, Version, request::Parts};
+use http::{Request, Response, StatusCode, Version, request::Parts};
 use hyper::body::{Body as _, Incoming};
 
 use super::{
@@ -13,7 +13,7 @@ use super::{
     handler::Reply,
     headers::{self, Origin},
     shield::Permit,
-    upstream::{Connection, Failure, Home, Limits, Upstream, UpstreamBody, Upstreams},
+    upstream::{Connection, Failure, Head, Home, Limits, Upstream, UpstreamBody, Upstreams},
 };
 
 /// A request that is to be brought to one of its app's servers.
@@ -43,8 +43,6 @@ impl Errand {
         if let Some(protocol) = protocol {
             headers::set_upgrade(&mut parts.headers, protocol);
         }
-        parts.version = Version::HTTP_11;
-        parts.extensions = Extensions::new();
         let (body, fault) = RequestBody::new(body, limits);
         let request = Some(Request::from_parts(parts, body));
         Self { request, fault, has_body, asks_for_upgrade, limits }
@@ -70,9 +68,9 @@ impl Errand {
             tries -= 1;
             match self.ask(upstream, context.worker, &limits, patience).await {
                 Ok((connection, asked)) => match asked {
-                    Ok(response) => {
+                    Ok(head) => {
                         let upstream = Arc::clone(upstream);
-                        return self.answered(response, connection, upstream, context, options, permit);
+                        return self.answered(head, connection, upstream, context, options, permit);
                     }
                     Err(Failure::Unsent) if tries > 0 => {}
                     Err(Failure::Unsent | Failure::Broken) => {
@@ -101,7 +99,7 @@ impl Errand {
         worker: usize,
         limits: &Limits,
         patience: Duration,
-    ) -> io::Result<(Box<Connection>, Result<Response<Incoming>, Failure>)> {
+    ) -> io::Result<(Box<Connection>, Result<Head, Failure>)> {
         loop {
             let mut connection = upstream.connection(worker, limits).await?;
             match connection.send(&mut self.request, patience).await {
@@ -113,35 +111,35 @@ impl Errand {
 
     fn answered(
         &self,
-        response: Response<Incoming>,
+        head: Head,
         connection: Box<Connection>,
         upstream: Arc<Upstream>,
         context: &Context,
         options: &ProxyOptions,
         permit: Option<Permit>,
     ) -> Reply {
-        let (mut parts, body) = response.into_parts();
-        let may_stay = !self.has_body && parts.version == Version::HTTP_11;
-        parts.version = Version::HTTP_11;
-        parts.extensions = Extensions::new();
-        if parts.status == StatusCode::SWITCHING_PROTOCOLS {
-            let protocol = headers::upgrade(&parts.headers).filter(|_| self.asks_for_upgrade);
+        let Head { status, version, mut headers, rest } = head;
+        let mut response = Response::new(Source::from(Bytes::new()));
+        *response.status_mut() = status;
+        if status == StatusCode::SWITCHING_PROTOCOLS {
+            let protocol = headers::upgrade(&headers).filter(|_| self.asks_for_upgrade);
             let Some(protocol) = protocol else {
                 return answers::text(StatusCode::BAD_GATEWAY, "the app changes the protocol unasked\n")
                     .into();
             };
-            let Some(app) = connection.into_tunnel() else { return broken(None).into() };
-            headers::for_client(&mut parts.headers);
-            headers::set_upgrade(&mut parts.headers, protocol);
-            context.set_tunnel(Tunnel { app, permit });
-            return Response::from_parts(parts, Source::from(Bytes::new())).into();
+            headers::for_client(&mut headers);
+            headers::set_upgrade(&mut headers, protocol);
+            *response.headers_mut() = headers;
+            context.set_tunnel(Tunnel { app: connection.into_tunnel(), permit });
+            return response.into();
         }
-        let closes = headers::for_client(&mut parts.headers);
-        let keeps_alive = may_stay && !closes;
+        let closes = headers::for_client(&mut headers);
+        let keeps_alive = version == Version::HTTP_11 && !closes;
         let home =
             Home { upstream, worker: context.worker, idle_max: options.upstream_idle_max, keeps_alive };
-        let body = UpstreamBody::new(body, connection, home, options.body_idle_timeout);
-        Reply { response: Response::from_parts(parts, Source::Upstream(body)), permit }
+        *response.headers_mut() = headers;
+        let body = UpstreamBody::new(rest, connection, home, options.body_idle_timeout);
+        Reply { response: response.map(|_| Source::Upstream(body)), permit }
     }
 
     fn failed(&self, context: &Context, response: Response<Source>) -> Reply {

@@ -13,6 +13,7 @@ mod support;
 mod log_file;
 
 mod addresses;
+mod answers;
 mod api;
 mod apps;
 mod authz;

@@ -1,43 +1,44 @@
-//! One connection to a server, driven by whoever awaits its answer.
-//!
-//! The HTTP library would have the connection run in a task of its own, which is woken for the request and wakes
-//! the asking task for the answer and for every piece of it. Here the task that asks drives the connection
-//! itself: no other task is woken, and what it awaits inside the library needs no waker.
+//! One connection to a server, driven by whoever awaits its answer: no task of its own has to be woken.
 
 use std::{
+    future::poll_fn,
+    io,
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll, Waker},
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
-use bytes::Bytes;
-use http::{Request, Response, StatusCode};
-use hyper::{
-    body::{Body, Frame, Incoming, SizeHint},
-    client::conn::http1,
-};
-use hyper_util::rt::TokioIo;
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, Method, Request, StatusCode};
+use hyper::body::{Body, Frame, SizeHint};
 use tokio::{net::TcpStream, time::Instant};
+use tokio_util::io::poll_read_buf;
 
 use super::{
-    super::{body::RequestBody, gathered::Gathered},
+    super::{body::RequestBody, headers},
     Failure, Limits, Upstream,
     patience::Patience,
-    waking::Waking,
+    sending::Sending,
+    wire::{self, Head, HeadLimits, Piece, Rest, Unreadable},
 };
 
 /// A connection to a server.
 #[derive(Debug)]
 pub(in crate::proxy) struct Connection {
-    sender: http1::SendRequest<RequestBody>,
-    /// None once it ended with a request unsent.
-    driver: Option<http1::Connection<TokioIo<Gathered<TcpStream>>, RequestBody>>,
-    /// The driver must not be polled any more.
-    ended: bool,
+    stream: TcpStream,
+    /// What has come and nobody has taken yet.
+    read: BytesMut,
+    /// How much more may come at once.
+    read_bytes: usize,
+    sending: Sending,
+    /// Asked for a head alone.
+    is_for_head: bool,
+    limits: HeadLimits,
+    /// Where the next answer's headers go: the last request's place.
+    spare: HeaderMap,
     used_at: Instant,
     was_kept: bool,
-    waking: Waking,
     patience: Patience,
 }
 
@@ -48,23 +49,31 @@ pub(in crate::proxy) struct Tunnelled {
     pub(in crate::proxy) read: Bytes,
 }
 
+/// Most answers are smaller.
+const READ_BYTES: usize = 8 * 1024;
+/// Where a read was filled to its end, more is taken at once.
+const READ_BYTES_MAX: usize = 64 * 1024;
+/// Heads of so much are always taken.
+const HEAD_BYTES_MIN: usize = 8 * 1024;
+
 impl Connection {
-    pub(super) async fn new(stream: TcpStream, limits: &Limits) -> hyper::Result<Self> {
-        let (sender, driver) = http1::Builder::new()
-            .max_buf_size(limits.head_bytes_max.max(MIN_BUFFER_BYTES))
-            .max_headers(limits.headers_max)
-            .handshake(TokioIo::new(Gathered::new(stream)))
-            .await?;
+    pub(super) fn new(stream: TcpStream, limits: &Limits) -> Self {
         let now = Instant::now();
-        Ok(Self {
-            sender,
-            driver: Some(driver),
-            ended: false,
+        Self {
+            stream,
+            read: BytesMut::new(),
+            read_bytes: READ_BYTES,
+            sending: Sending::default(),
+            is_for_head: false,
+            limits: HeadLimits {
+                bytes_max: limits.head_bytes_max.max(HEAD_BYTES_MIN),
+                headers_max: limits.headers_max,
+            },
+            spare: HeaderMap::new(),
             used_at: now,
             was_kept: false,
-            waking: Waking::new(),
             patience: Patience::new(now),
-        })
+        }
     }
 
     pub(super) const fn used_at(&self) -> Instant {
@@ -76,86 +85,109 @@ impl Connection {
         self.was_kept
     }
 
-    /// Whether a kept connection may be used, as far as is known without looking at its stream.
-    pub(super) fn may_serve(&mut self, idle: Duration) -> bool {
-        self.used_at + idle > Instant::now() && !self.ended && (self.sender.is_ready() || self.is_ready())
-    }
-
-    /// Sends a request and awaits the head of its answer, for so long. After a 101 the connection [becomes a
-    /// tunnel](Self::into_tunnel). The request is there again if nothing of it was sent.
+    /// Sends a request and awaits the head of its answer, for so long. The request is there again if nothing of it was
+    /// sent.
     pub(in crate::proxy) async fn send(
         &mut self,
         request: &mut Option<Request<RequestBody>>,
         patience: Duration,
-    ) -> Result<Response<Incoming>, Failure> {
-        let Some(sending) = request.take() else { return Err(Failure::Broken) };
+    ) -> Result<Head, Failure> {
         self.patience.begin(patience);
-        let sent = self.waking.muted(|| self.sender.try_send_request(sending));
-        tokio::pin!(sent);
-        let answered = std::future::poll_fn(|cx| {
-            let mut unwoken = Context::from_waker(Waker::noop());
-            self.drive(cx.waker());
-            loop {
-                match sent.as_mut().poll(&mut unwoken) {
-                    Poll::Ready(Ok(response)) => return Poll::Ready(Ok(response)),
-                    Poll::Ready(Err(mut error)) => {
-                        *request = error.take_message();
-                        let failure = if request.is_some() { Failure::Unsent } else { Failure::Broken };
-                        return Poll::Ready(Err(failure));
-                    }
-                    // A driver that ends gives back what it has not begun with once it is dropped.
-                    Poll::Pending if self.ended => {
-                        if self.driver.take().is_none() {
-                            return Poll::Ready(Err(Failure::Broken));
-                        }
-                    }
-                    Poll::Pending => return self.patience.poll_end(cx).map(|()| Err(Failure::Late)),
+        poll_fn(|cx| {
+            if request.is_some() {
+                // Its server has closed it meanwhile, or speaks unasked.
+                if self.was_kept && self.poll_read(cx).is_ready() {
+                    return Poll::Ready(Err(Failure::Unsent));
+                }
+                if let Some(request) = request.take() {
+                    self.begin(request);
                 }
             }
+            match self.poll_answer(cx) {
+                Poll::Ready(answer) => Poll::Ready(answer),
+                Poll::Pending => self.patience.poll_end(cx).map(|()| Err(Failure::Late)),
+            }
         })
-        .await;
-        let response = answered?;
-        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-            // The connection is done with HTTP once it has handed over what it has read.
-            std::future::poll_fn(|cx| {
-                self.drive(cx.waker());
-                if self.ended {
-                    return Poll::Ready(Ok(()));
+        .await
+    }
+
+    /// The stream of a server that has changed the protocol.
+    pub(in crate::proxy) fn into_tunnel(self) -> Tunnelled {
+        Tunnelled { stream: self.stream, read: self.read.freeze() }
+    }
+
+    fn begin(&mut self, request: Request<RequestBody>) {
+        let (mut parts, body) = request.into_parts();
+        self.is_for_head = parts.method == Method::HEAD;
+        self.sending.begin(&parts, body);
+        parts.headers.clear();
+        self.spare = parts.headers;
+    }
+
+    /// Brings the request further, then looks for the head of its answer: a server may answer before it has taken all.
+    fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Result<Head, Failure>> {
+        self.poll_send(cx)?;
+        loop {
+            if !self.read.is_empty() {
+                match wire::take_head(&mut self.read, &mut self.spare, self.is_for_head, self.limits) {
+                    Ok(Some(head)) if is_preliminary(&head) => continue,
+                    Ok(Some(head)) => return Poll::Ready(Ok(head)),
+                    Ok(None) => {}
+                    Err(Unreadable) => return Poll::Ready(Err(Failure::Broken)),
                 }
-                self.patience.poll_end(cx).map(|()| Err(Failure::Late))
-            })
-            .await?;
-        }
-        Ok(response)
-    }
-
-    /// The stream of a server that has changed the protocol; none if the connection broke.
-    pub(in crate::proxy) fn into_tunnel(self) -> Option<Tunnelled> {
-        let parts = self.driver?.into_parts();
-        Some(Tunnelled { stream: parts.io.into_inner().into_inner(), read: parts.read_buf })
-    }
-
-    fn drive(&mut self, task: &Waker) {
-        if let (false, Some(driver)) = (self.ended, &mut self.driver) {
-            // An error shows where the answer or its body is awaited.
-            self.ended = driver.poll_without_shutdown(&mut self.waking.of(task)).is_ready();
+            }
+            if !matches!(ready!(self.poll_read(cx)), Ok(1..)) {
+                return Poll::Ready(Err(Failure::Broken));
+            }
         }
     }
 
-    /// Whether the next request may be sent, as far as what has come tells.
-    fn is_ready(&mut self) -> bool {
-        self.drive(Waker::noop());
-        !self.ended && self.sender.is_ready()
+    /// Sends what the server takes of the request. That it takes no more is no failure before it has not answered either.
+    fn poll_send(&mut self, cx: &mut Context<'_>) -> Result<(), Failure> {
+        match self.sending.poll(&mut self.stream, cx) {
+            Poll::Ready(Err(_)) => Err(Failure::Broken),
+            Poll::Ready(Ok(())) | Poll::Pending => Ok(()),
+        }
+    }
+
+    /// Reads what has come; nothing at the end.
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        if self.read.capacity() - self.read.len() < self.read_bytes / 2 {
+            self.read.reserve(self.read_bytes);
+        }
+        let room = self.read.capacity() - self.read.len();
+        let read = ready!(poll_read_buf(Pin::new(&mut self.stream), cx, &mut self.read))?;
+        if read == room {
+            self.read_bytes = READ_BYTES_MAX;
+        }
+        Poll::Ready(Ok(read))
+    }
+
+    /// Whether it may be used again: all of the request went out, and nothing came behind the answer.
+    fn is_over(&self) -> bool {
+        self.sending.is_over() && self.read.is_empty()
+    }
+
+    /// Makes it one that is kept.
+    fn rest(&mut self) {
+        self.sending.shrink();
+        if self.read_bytes > READ_BYTES {
+            (self.read, self.read_bytes) = (BytesMut::new(), READ_BYTES);
+        }
+        (self.used_at, self.was_kept) = (Instant::now(), true);
     }
 }
 
-/// The HTTP library takes no smaller buffer.
-const MIN_BUFFER_BYTES: usize = 8192;
+/// An answer before the answer, which is for whoever sent `Expect`. That a server changes the protocol is an answer.
+fn is_preliminary(head: &Head) -> bool {
+    head.status.is_informational() && head.status != StatusCode::SWITCHING_PROTOCOLS
+}
 
 /// The body of a server's answer. At its end the connection is kept for the next request.
 #[derive(Debug)]
 pub(in crate::proxy) struct UpstreamBody {
-    body: Incoming,
+    rest: Rest,
+    /// None once the server has ended the body by closing it.
     connection: Option<Box<Connection>>,
     home: Home,
     /// How long the server may send nothing.
@@ -170,39 +202,44 @@ pub(in crate::proxy) struct Home {
     pub(in crate::proxy) upstream: Arc<Upstream>,
     pub(in crate::proxy) worker: usize,
     pub(in crate::proxy) idle_max: usize,
-    /// The request was sent whole, and the server takes another one behind the end of its answer.
+    /// The server takes another request behind the end of its answer.
     pub(in crate::proxy) keeps_alive: bool,
 }
 
 impl UpstreamBody {
-    pub(in crate::proxy) fn new(
-        body: Incoming,
+    pub(in crate::proxy) const fn new(
+        rest: Rest,
         connection: Box<Connection>,
         home: Home,
         patience: Duration,
     ) -> Self {
-        Self { body, connection: Some(connection), home, patience, heard: true }
+        Self { rest, connection: Some(connection), home, patience, heard: true }
     }
 
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
-        let mut unwoken = Context::from_waker(Waker::noop());
-        // What has come already, then what the connection brings now.
-        for driven in [false, true] {
-            if driven && let Some(connection) = &mut self.connection {
-                connection.drive(cx.waker());
-            }
-            let body = Pin::new(&mut self.body);
-            let polled = match &self.connection {
-                Some(connection) => connection.waking.muted(|| body.poll_frame(&mut unwoken)),
-                None => body.poll_frame(&mut unwoken),
-            };
-            if let Poll::Ready(piece) = polled {
-                return Poll::Ready(piece.map(|piece| piece.map_err(|_| Cut)));
-            }
+        let Some(connection) = &mut self.connection else { return Poll::Ready(None) };
+        if connection.poll_send(cx).is_err() {
+            return Poll::Ready(Some(Err(Cut)));
         }
-        match &self.connection {
-            Some(connection) if !connection.ended => Poll::Pending,
-            _ => Poll::Ready(Some(Err(Cut))),
+        loop {
+            match self.rest.take(&mut connection.read) {
+                Ok(Some(Piece::Data(data))) => return Poll::Ready(Some(Ok(Frame::data(data)))),
+                Ok(Some(Piece::Trailers(mut trailers))) => {
+                    headers::for_client(&mut trailers);
+                    return Poll::Ready(Some(Ok(Frame::trailers(trailers))));
+                }
+                Ok(Some(Piece::End)) => return Poll::Ready(None),
+                Ok(None) => {}
+                Err(Unreadable) => return Poll::Ready(Some(Err(Cut))),
+            }
+            match ready!(connection.poll_read(cx)) {
+                Ok(0) if self.rest == Rest::UntilClose => {
+                    (self.rest, self.connection) = (Rest::NOTHING, None);
+                    return Poll::Ready(None);
+                }
+                Ok(1..) => {}
+                Ok(0) | Err(_) => return Poll::Ready(Some(Err(Cut))),
+            }
         }
     }
 
@@ -230,21 +267,22 @@ impl Body for UpstreamBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.rest == Rest::NOTHING
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        match self.rest {
+            Rest::Bytes(left) => SizeHint::with_exact(left),
+            _ => SizeHint::default(),
+        }
     }
 }
 
 impl Drop for UpstreamBody {
     fn drop(&mut self) {
         let Some(mut connection) = self.connection.take() else { return };
-        // Whoever uses it next finds out whether the server has closed it. Where its end is not as plain as this, the connection itself is asked.
-        let is_over = self.home.keeps_alive && self.body.is_end_stream();
-        if is_over || connection.is_ready() {
-            (connection.used_at, connection.was_kept) = (Instant::now(), true);
+        if self.home.keeps_alive && self.rest == Rest::NOTHING && connection.is_over() {
+            connection.rest();
             self.home.upstream.keep(connection, self.home.worker, self.home.idle_max);
         }
     }

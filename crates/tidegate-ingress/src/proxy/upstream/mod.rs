@@ -3,7 +3,8 @@
 mod connection;
 mod link;
 mod patience;
-mod waking;
+mod sending;
+mod wire;
 
 use std::{
     fmt, io,
@@ -23,6 +24,7 @@ use tokio::{
 
 pub(super) use connection::{Connection, Home, Tunnelled, UpstreamBody};
 pub(super) use link::Failure;
+pub(super) use wire::Head;
 
 /// Where a server of an app is: an address, or a name that is looked up at every connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -139,13 +141,9 @@ impl Upstream {
     }
 
     /// A connection: a kept one, which the server may have closed, else a new one.
-    pub(super) async fn connection(
-        self: &Arc<Self>,
-        worker: usize,
-        limits: &Limits,
-    ) -> io::Result<Box<Connection>> {
-        while let Some(mut kept) = self.take(worker) {
-            if kept.may_serve(limits.idle) {
+    pub(super) async fn connection(&self, worker: usize, limits: &Limits) -> io::Result<Box<Connection>> {
+        while let Some(kept) = self.take(worker) {
+            if kept.used_at() + limits.idle > Instant::now() {
                 return Ok(kept);
             }
         }
@@ -153,12 +151,8 @@ impl Upstream {
             Ok(connected) => connected,
             Err(_elapsed) => Err(io::ErrorKind::TimedOut.into()),
         };
-        let made = match connected {
-            Ok(stream) => Connection::new(stream, limits).await.map_err(io::Error::other),
-            Err(error) => Err(error),
-        };
-        self.note(&made, limits.unhealthy);
-        Ok(Box::new(made?))
+        self.note(&connected, limits.unhealthy);
+        Ok(Box::new(Connection::new(connected?, limits)))
     }
 
     /// Keeps a connection for the next request of the same worker.
