@@ -33,7 +33,7 @@ struct Target {
     input_bytes_max: usize,
 }
 
-const TARGETS: [Target; 8] = [
+const TARGETS: [Target; 9] = [
     Target { name: "signature_header", input_bytes_max: 512 },
     // A little over the largest body, so that the bound itself is met.
     Target { name: "rpc_body", input_bytes_max: 17 * 1024 },
@@ -43,6 +43,8 @@ const TARGETS: [Target; 8] = [
     Target { name: "admission_profile", input_bytes_max: 8 * 1024 },
     Target { name: "policy", input_bytes_max: 4 * 1024 },
     Target { name: "forwarded", input_bytes_max: 4 * 1024 },
+    // A little over the longest trailers.
+    Target { name: "answer", input_bytes_max: 17 * 1024 },
 ];
 
 /// An input that takes longer than this is a finding: nothing that is fuzzed loops over more than its input.

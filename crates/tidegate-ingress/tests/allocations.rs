@@ -8,7 +8,7 @@ use std::net::IpAddr;
 
 use http::HeaderMap;
 use support::{PROXY, Site, header_map, options};
-use tidegate_ingress::defense::{DefenseOptions, Incoming};
+use tidegate_ingress::defense::DefenseOptions;
 
 /// Of the access log: its segments are filled several times over before anything is counted.
 const ENTRIES: usize = 16_000;
@@ -26,9 +26,7 @@ fn ask(site: &Site, peer: &str, path: &str, headers: &HeaderMap) -> usize {
     let peer: IpAddr = peer.parse().unwrap();
     let app = site.defense.app("shop").unwrap();
     let request = |_: &u32| {
-        let client = site.defense.client(peer, headers);
-        let (host, method) = ("shop.example", "GET");
-        let judged = site.defense.judge(&app, &Incoming { peer, client, host, method, path, headers });
+        let judged = site.defense.judge(&app, &site.defense.caller(peer, headers), "GET", path);
         judged.record.finish(200);
         judged.refusal.is_none()
     };

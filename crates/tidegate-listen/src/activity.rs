@@ -64,16 +64,27 @@ impl Activity {
     /// A whole request head has come; the request is in work until the answer is dropped, however it ends.
     #[must_use]
     pub fn begin(self: &Arc<Self>) -> InWork {
+        self.enter();
+        InWork(Arc::clone(self))
+    }
+
+    /// The same for whoever holds the connection's activity anyway, and [leaves](Self::leave) in the end.
+    pub fn enter(&self) {
         self.in_work.fetch_add(1, Ordering::Relaxed);
         self.in_head.store(false, Ordering::Relaxed);
         // Without that, what is in work needs no instant: its end brings one.
         if self.blocked.load(Ordering::Relaxed) {
             self.touch(Instant::now());
         }
-        InWork(Arc::clone(self))
     }
 
-    /// The first byte of another head has come.
+    /// A request that was in work is no more.
+    pub fn leave(&self) {
+        self.touch(Instant::now());
+        self.in_work.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// The first bytes of another head have come, and not all of it.
     pub fn begin_head(&self) {
         if self.in_work.load(Ordering::Relaxed) == 0 && !self.in_head.swap(true, Ordering::Relaxed) {
             self.touch(Instant::now());
@@ -138,8 +149,7 @@ impl Activity {
 
 impl Drop for InWork {
     fn drop(&mut self) {
-        self.0.touch(Instant::now());
-        self.0.in_work.fetch_sub(1, Ordering::Relaxed);
+        self.0.leave();
     }
 }
 

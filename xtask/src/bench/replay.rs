@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 use http::{HeaderMap, HeaderValue, header::USER_AGENT};
-use tidegate_ingress::defense::{AppSetup, Defense, DefenseOptions, Incoming};
+use tidegate_ingress::defense::{AppSetup, Defense, DefenseOptions};
 use tidegate_store::{
     Driver, DriverOptions, MemoryBackend,
     clock::{Clock, SystemClock},
@@ -97,9 +97,8 @@ async fn recorded(settings: &Settings, clients: usize) -> Result<Defense> {
         let client = if clients == settings.requests { number } else { random.below(clients) };
         let peer = IpAddr::from(Ipv4Addr::from_bits(u32::try_from(client)?.wrapping_mul(0x9e37_79b1)));
         let (headers, path) = (&agents[random.below(AGENTS)], ["/", "/products/7", "/login"][number % 3]);
-        let client = defense.client(peer, headers);
-        let request = Incoming { peer, client, host: "shop.example", method: "GET", path, headers };
-        ensure!(defense.judge(&app, &request).refusal.is_none(), "the default policy refuses nothing");
+        let judged = defense.judge(&app, &defense.caller(peer, headers), "GET", path);
+        ensure!(judged.refusal.is_none(), "the default policy refuses nothing");
     }
     Ok(defense)
 }

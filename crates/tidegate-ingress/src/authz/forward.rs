@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header::HOST, request::Parts};
 
 use super::Authz;
-use crate::defense::{Incoming, Refusal};
+use crate::defense::{Caller, Refusal};
 
 /// Where proxies ask that tell of the request in headers.
 pub(super) const PATH: &str = "/authz";
@@ -35,13 +35,10 @@ struct Told<'a> {
 
 pub(super) fn answer(authz: &Authz, peer: IpAddr, parts: &Parts) -> Response<Bytes> {
     let told = Told::of(parts);
-    let headers = &parts.headers;
-    let client = authz.0.defense.client(peer, headers);
-    let incoming =
-        Incoming { peer, client, host: told.host, method: told.method, path: told.target, headers };
-    match authz.judge(told.app, &incoming) {
+    let caller = authz.0.defense.caller(peer, &parts.headers);
+    match authz.judge(told.app, told.host, &caller, told.method, told.target) {
         None => Response::new(Bytes::new()),
-        Some(refusal) => refused(&refusal, headers, told.only_403),
+        Some(refusal) => refused(&refusal, &caller, told.only_403),
     }
 }
 
@@ -65,8 +62,8 @@ impl<'a> Told<'a> {
     }
 }
 
-fn refused(refusal: &Refusal, request: &HeaderMap, only_403: bool) -> Response<Bytes> {
-    let mut response = refusal.response(request);
+fn refused(refusal: &Refusal, caller: &Caller<'_>, only_403: bool) -> Response<Bytes> {
+    let mut response = refusal.response(refusal.body(caller.accept()), HeaderMap::new());
     let status = response.status();
     let headers = response.headers_mut();
     headers.insert(STATUS.clone(), HeaderValue::from(status.as_u16()));

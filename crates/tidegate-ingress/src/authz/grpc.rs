@@ -20,7 +20,7 @@ use super::{
         HttpRequest, HttpStatus, RpcStatus,
     },
 };
-use crate::defense::{Incoming, Refusal};
+use crate::defense::{Caller, Refusal};
 
 /// The path of the one call.
 pub(super) const PATH: &str = "/envoy.service.auth.v3.Authorization/Check";
@@ -65,10 +65,9 @@ impl Check<'_> {
             return allowed();
         };
         let headers = headers_of(http);
-        let client = self.authz.0.defense.client(peer, &headers);
-        let (host, method, path) = (&*http.host, &*http.method, &*http.path);
-        let incoming = Incoming { peer, client, host, method, path, headers: &headers };
-        self.authz.judge(named, &incoming).map_or_else(allowed, |refusal| denied(&refusal, &headers))
+        let caller = self.authz.0.defense.caller(peer, &headers);
+        let judged = self.authz.judge(named, &http.host, &caller, &http.method, &http.path);
+        judged.map_or_else(allowed, |refusal| denied(&refusal, &caller))
     }
 
     /// Who sent the request to Envoy: it says so, and is believed if it is trusted itself.
@@ -101,8 +100,8 @@ fn allowed() -> CheckResponse {
     CheckResponse { status: Some(RpcStatus { code: OK, message: String::new() }), denied_response: None }
 }
 
-fn denied(refusal: &Refusal, request: &HeaderMap) -> CheckResponse {
-    let response = refusal.response(request);
+fn denied(refusal: &Refusal, caller: &Caller<'_>) -> CheckResponse {
+    let response = refusal.response(refusal.body(caller.accept()), HeaderMap::new());
     let told = |(name, value): (&HeaderName, &HeaderValue)| HeaderValueOption {
         header: Some(Told {
             key: name.as_str().to_owned(),

@@ -11,7 +11,7 @@ use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
 use hyper::body::Body;
 
-use crate::defense::{AppId, Defense, Incoming, Refusal};
+use crate::defense::{AppId, Caller, Defense, Refusal};
 
 mod forward;
 mod grpc;
@@ -66,16 +66,23 @@ impl Authz {
 
     /// Asks about a request to the app that the proxy names, or to the one that has the host. What is for no app passes
     /// the firewall all the same.
-    fn judge(&self, named: Option<&str>, request: &Incoming<'_>) -> Option<Refusal> {
+    fn judge(
+        &self,
+        named: Option<&str>,
+        host: &str,
+        caller: &Caller<'_>,
+        method: &str,
+        path: &str,
+    ) -> Option<Refusal> {
         let app = match named {
             Some(name) => self.0.defense.app(name),
-            None => (self.0.app_of_host)(request.host),
+            None => (self.0.app_of_host)(host),
         };
         if let Some(app) = app {
-            return self.0.defense.judge(&app, request).refusal;
+            return self.0.defense.judge(&app, caller, method, path).refusal;
         }
         self.0.defense.count_unknown_app();
-        self.0.defense.firewall(request.client)
+        self.0.defense.firewall(caller)
     }
 }
 

@@ -1,41 +1,15 @@
 //! The way of a request through firewall and policy.
 
-use std::{
-    net::IpAddr,
-    panic::{AssertUnwindSafe, catch_unwind},
-};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use http::{
-    HeaderMap, HeaderName, HeaderValue,
-    header::{FORWARDED, USER_AGENT},
-};
-use smallvec::SmallVec;
-use tidegate_core::{
-    address::Address,
-    defense::Facts,
-    forwarded::{Source, walk},
-    path::PathBuffer,
-    policy::USER_AGENT_BYTES_MAX,
-};
+use tidegate_core::{defense::Facts, path::PathBuffer};
 
-use super::{AppId, Defense, Refusal, app::Origin, counters::Kind, options::Settings, refusal::Cause};
-
-/// A request as it came in.
-#[derive(Clone, Copy)]
-pub struct Incoming<'a> {
-    /// Who sent it: the TCP peer, or what PROXY protocol says.
-    pub peer: IpAddr,
-    /// Whose it is; see [`Defense::client`].
-    pub client: Address,
-    /// The host that it asks for.
-    pub host: &'a str,
-    /// Its method.
-    pub method: &'a str,
-    /// Its path as it was sent.
-    pub path: &'a str,
-    /// Its headers.
-    pub headers: &'a HeaderMap,
-}
+use super::{
+    AppId, Defense, Refusal,
+    caller::{Caller, Joined},
+    counters::Kind,
+    refusal::Cause,
+};
 
 /// What becomes of a request.
 #[derive(Debug)]
@@ -54,63 +28,38 @@ pub struct RecordHandle {
 }
 
 impl Defense {
-    /// Whose request it is that `peer` sent with these headers.
+    /// What the firewall says to a caller whose request is for no app.
     #[must_use]
-    pub fn client(&self, peer: IpAddr, headers: &HeaderMap) -> Address {
-        let settings = self.0.settings.read();
-        let lines = headers.get_all(header_of(settings.forwarded)).into_iter().map(|line| line.as_bytes());
-        let walk = walk(Address::from(peer), lines, &settings.trusted, settings.forwarded);
-        if walk.unreadable {
-            self.0.metrics.unreadable.inc();
-        }
-        walk.client
+    pub fn firewall(&self, caller: &Caller<'_>) -> Option<Refusal> {
+        caller.is_denied.then(|| Refusal::new(Cause::Firewall))
     }
 
-    /// Whether forwarded headers of this peer count.
+    /// Asks the firewall, then the app's policy, about a request with this method and this path as it was sent; counts,
+    /// and appends the request to the access log. A panic within lets the request pass and is counted.
     #[must_use]
-    pub fn trusts(&self, peer: IpAddr) -> bool {
-        self.0.settings.read().trusted.contains(Address::from(peer))
-    }
-
-    /// What the firewall says to a client whose request is for no app.
-    #[must_use]
-    pub fn firewall(&self, client: Address) -> Option<Refusal> {
-        self.0.settings.read().firewall_refuses(client).then(|| Refusal::new(Cause::Firewall))
-    }
-
-    /// Asks the firewall, then the app's policy; counts, and appends the request to the access log. A panic
-    /// within lets the request pass and is counted.
-    #[must_use]
-    pub fn judge(&self, app: &AppId, request: &Incoming<'_>) -> Judged {
+    pub fn judge(&self, app: &AppId, caller: &Caller<'_>, method: &str, path: &str) -> Judged {
         let at_ms = self.0.clock.now_ms();
-        let judged = catch_unwind(AssertUnwindSafe(|| self.judge_at(app, request, at_ms)));
+        let judged = catch_unwind(AssertUnwindSafe(|| self.judge_at(app, caller, method, path, at_ms)));
         judged.unwrap_or_else(|_| {
             app.0.count_fail_open(at_ms);
             Judged { refusal: None, record: RecordHandle { app: app.clone(), number: None } }
         })
     }
 
-    fn judge_at(&self, app: &AppId, request: &Incoming<'_>, at_ms: u64) -> Judged {
-        let (mut path, mut user_agent) = (PathBuffer::default(), SmallVec::new());
-        let seen = Seen::of(request.headers);
+    fn judge_at(&self, app: &AppId, caller: &Caller<'_>, method: &str, path: &str, at_ms: u64) -> Judged {
+        let (mut normal, mut user_agent) = (PathBuffer::default(), Joined::new());
         let facts = Facts {
-            client: request.client,
-            method: request.method,
-            path: path.normalise(request.path.as_bytes()),
-            user_agent: seen.user_agent(request.headers, &mut user_agent),
+            client: caller.client(),
+            method,
+            path: normal.normalise(path.as_bytes()),
+            user_agent: caller.user_agent(&mut user_agent),
             at_ms,
         };
-        let settings = self.0.settings.read();
-        let origin = settings.origin(request.peer, seen.forwarded);
-        let (kind, cause) = if settings.firewall_refuses(request.client) {
-            (Kind::Firewall, Some(Cause::Firewall))
-        } else {
-            drop(settings);
-            self.ask(app, &facts)
-        };
+        let (kind, cause) =
+            if caller.is_denied { (Kind::Firewall, Some(Cause::Firewall)) } else { self.ask(app, &facts) };
         let refusal = cause.map(Refusal::new);
         let status = refusal.map_or(0, |refusal| refusal.status().as_u16());
-        let number = app.0.record(&facts, kind, status, origin);
+        let number = app.0.record(&facts, kind, status, caller.origin);
         Judged { refusal, record: RecordHandle { app: app.clone(), number: Some(number) } }
     }
 
@@ -126,75 +75,11 @@ impl Defense {
     }
 }
 
-impl Settings {
-    fn firewall_refuses(&self, client: Address) -> bool {
-        self.firewall_deny.contains(client) && !self.firewall_allow.contains(client)
-    }
-
-    fn origin(&self, peer: IpAddr, forwarded: bool) -> Origin {
-        let peer = Address::from(peer);
-        Origin { peer, forwarded, trusted: self.trusted.contains(peer) }
-    }
-}
-
-/// Where the addresses stand that trusted peers write. A name that is known is found without being read first.
-const fn header_of(source: Source) -> HeaderName {
-    match source {
-        Source::XForwardedFor => X_FORWARDED_FOR,
-        Source::Forwarded => FORWARDED,
-    }
-}
-
-const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
-
 impl RecordHandle {
     /// Notes what the app answered.
     pub fn finish(&self, status: u16) {
         if let Some(number) = self.number {
             self.app.0.finish(number, status);
         }
-    }
-}
-
-/// Several lines as one text, without an allocation.
-type Joined = SmallVec<[u8; USER_AGENT_BYTES_MAX]>;
-
-/// What a decision wants to know of a head. One pass over its names finds it, for less than to look for each name.
-struct Seen<'a> {
-    /// Whether there is a forwarded header of either kind.
-    forwarded: bool,
-    user_agent: Option<&'a HeaderValue>,
-    user_agents: usize,
-}
-
-impl<'a> Seen<'a> {
-    fn of(headers: &'a HeaderMap) -> Self {
-        let mut seen = Self { forwarded: false, user_agent: None, user_agents: 0 };
-        for (name, value) in headers {
-            if *name == USER_AGENT {
-                seen.user_agent = Some(value);
-                seen.user_agents += 1;
-            } else {
-                seen.forwarded |= *name == X_FORWARDED_FOR || *name == FORWARDED;
-            }
-        }
-        seen
-    }
-
-    /// The lines of the User-Agent, each on a line, as far as they are looked at.
-    fn user_agent(&self, headers: &'a HeaderMap, joined: &'a mut Joined) -> &'a [u8] {
-        if self.user_agents < 2 {
-            return self.user_agent.map_or(b"", |line| line.as_bytes());
-        }
-        let mut append = |text: &[u8]| {
-            joined.extend_from_slice(&text[..text.len().min(USER_AGENT_BYTES_MAX - joined.len())]);
-        };
-        for (index, line) in headers.get_all(USER_AGENT).into_iter().enumerate() {
-            if index > 0 {
-                append(b"\n");
-            }
-            append(line.as_bytes());
-        }
-        joined
     }
 }

@@ -5,6 +5,7 @@
 
 mod app;
 mod audit;
+mod caller;
 mod changes;
 mod counters;
 mod judge;
@@ -35,11 +36,12 @@ use tidegate_store::{LimitStore, clock::Clock};
 
 pub use app::AppId;
 pub use audit::{AUDIT_ROWS_MAX, AuditEntry};
+pub use caller::Caller;
 pub use counters::{Counters, Step, Window};
-pub use judge::{Incoming, Judged, RecordHandle};
+pub use judge::{Judged, RecordHandle};
 pub use options::{AppSetup, DefenseOptions};
 pub use policies::PutError;
-pub use refusal::Refusal;
+pub use refusal::{Refusal, RefusalBody};
 pub use replaying::ReplayError;
 pub use status::{Condition, Status};
 pub use view::{

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use bytes::Bytes;
 use http::{
     HeaderMap, HeaderName, HeaderValue, StatusCode,
-    header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER},
+    header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER},
 };
 use tidegate_core::defense::{LimitName, Reason, Wait};
 
@@ -15,6 +15,13 @@ use crate::text::{Text, push_number};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refusal {
     cause: Cause,
+}
+
+/// What stands in the answer to one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefusalBody {
+    content_type: HeaderValue,
+    text: Bytes,
 }
 
 /// Why it is not let through.
@@ -54,9 +61,12 @@ impl Refusal {
     }
 
     /// Sets the headers of the answer: `Retry-After`, `RateLimit` and `RateLimit-Policy` where it is a limit.
-    pub fn set_headers(&self, headers: &mut HeaderMap) {
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        let (Some(wait), Some(retry_after_s)) = (self.wait(), self.retry_after_s()) else { return };
+    fn set_headers(&self, headers: &mut HeaderMap) {
+        let (Some(wait), Some(retry_after_s)) = (self.wait(), self.retry_after_s()) else {
+            // No cache stores a 429, as its standard says; what some do with a 403 is for us to say.
+            headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+            return;
+        };
         let said = Said::of(wait, retry_after_s);
         headers.insert(RETRY_AFTER, said.retry_after);
         headers.insert(&RATE_LIMIT_POLICY, said.policy);
@@ -65,46 +75,31 @@ impl Refusal {
 
     /// The body and its type, by what the caller accepts: JSON if it names that before any text.
     #[must_use]
-    pub fn body(&self, accept: Option<&HeaderValue>) -> (HeaderValue, Bytes) {
+    pub fn body(&self, accept: Option<&HeaderValue>) -> RefusalBody {
         // What programs send that have no wish.
         let accept = accept.filter(|accept| *accept != "*/*");
         let json = accept.and_then(|accept| accept.to_str().ok()).is_some_and(prefers_json);
-        match (json, self.retry_after_s()) {
+        let text = match (json, self.retry_after_s()) {
             (true, Some(seconds)) => {
-                let body =
-                    format!(r#"{{"error":{{"code":"rate_limited","retry_after_seconds":{seconds}}}}}"#);
-                (JSON, body.into())
+                format!(r#"{{"error":{{"code":"rate_limited","retry_after_seconds":{seconds}}}}}"#).into()
             }
-            (true, None) => (JSON, Bytes::from_static(br#"{"error":{"code":"denied"}}"#)),
-            (false, Some(1)) => (TEXT, Bytes::from_static(b"Too many requests. Try again in a second.\n")),
-            (false, Some(seconds)) => {
-                (TEXT, format!("Too many requests. Try again in {seconds} seconds.\n").into())
-            }
-            (false, None) => (TEXT, Bytes::from_static(b"Forbidden.\n")),
-        }
+            (true, None) => Bytes::from_static(br#"{"error":{"code":"denied"}}"#),
+            (false, Some(1)) => Bytes::from_static(b"Too many requests. Try again in a second.\n"),
+            (false, Some(seconds)) => format!("Too many requests. Try again in {seconds} seconds.\n").into(),
+            (false, None) => Bytes::from_static(b"Forbidden.\n"),
+        };
+        RefusalBody { content_type: if json { JSON } else { TEXT }, text }
     }
 
-    /// The whole answer to a request with these headers.
+    /// The whole answer. Its headers go to `place`, such as the map of the request's, so that no other one has to be made.
     #[must_use]
-    pub fn response(&self, request: &HeaderMap) -> http::Response<Bytes> {
-        let (content_type, body) = self.body(request.get(ACCEPT));
-        self.with(HeaderMap::new(), content_type, body)
-    }
-
-    /// The same, in the place of the request's headers: no other map is made.
-    #[must_use]
-    pub fn response_in_place(&self, mut headers: HeaderMap) -> http::Response<Bytes> {
-        let (content_type, body) = self.body(headers.get(ACCEPT));
-        headers.clear();
-        self.with(headers, content_type, body)
-    }
-
-    fn with(&self, mut headers: HeaderMap, content_type: HeaderValue, body: Bytes) -> http::Response<Bytes> {
-        self.set_headers(&mut headers);
-        headers.insert(CONTENT_TYPE, content_type);
-        let mut response = http::Response::new(body);
+    pub fn response(&self, body: RefusalBody, mut place: HeaderMap) -> http::Response<Bytes> {
+        place.clear();
+        self.set_headers(&mut place);
+        place.insert(CONTENT_TYPE, body.content_type);
+        let mut response = http::Response::new(body.text);
         *response.status_mut() = self.status();
-        *response.headers_mut() = headers;
+        *response.headers_mut() = place;
         response
     }
 

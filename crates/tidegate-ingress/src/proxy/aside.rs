@@ -18,6 +18,8 @@ pub(super) struct Aside<F> {
     future: F,
     bell: Arc<Bell>,
     waker: Waker,
+    /// The task that is woken.
+    task: Waker,
 }
 
 /// Notes that the future was woken, and wakes the task.
@@ -30,7 +32,7 @@ struct Bell {
 impl<F: Future + Unpin> Aside<F> {
     pub(super) fn new(future: F) -> Self {
         let bell = Arc::new(Bell { rung: AtomicBool::new(true), task: Mutex::new(Waker::noop().clone()) });
-        Self { future, waker: Waker::from(Arc::clone(&bell)), bell }
+        Self { future, waker: Waker::from(Arc::clone(&bell)), bell, task: Waker::noop().clone() }
     }
 }
 
@@ -39,22 +41,15 @@ impl<F: Future + Unpin> Future for Aside<F> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let this = &mut *self;
-        this.bell.call(cx.waker());
+        if !this.task.will_wake(cx.waker()) {
+            this.task.clone_from(cx.waker());
+            *this.bell.task.lock() = this.task.clone();
+        }
         // To look costs much less than to swap, and nearly always it was not rung.
         if !this.bell.rung.load(Ordering::Acquire) || !this.bell.rung.swap(false, Ordering::AcqRel) {
             return Poll::Pending;
         }
         Pin::new(&mut this.future).poll(&mut Context::from_waker(&this.waker))
-    }
-}
-
-impl Bell {
-    /// From now on it is this task that is woken.
-    fn call(&self, task: &Waker) {
-        let mut known = self.task.lock();
-        if !known.will_wake(task) {
-            known.clone_from(task);
-        }
     }
 }
 

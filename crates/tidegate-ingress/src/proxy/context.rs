@@ -9,7 +9,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use tidegate_listen::{Activity, InWork};
+use tidegate_listen::Activity;
 use tokio::sync::Notify;
 
 use super::{Proxy, framing::Found, shield::Permit, upstream::Tunnelled};
@@ -64,12 +64,16 @@ impl Context {
 
     /// A request's head has come.
     pub(super) fn begin(self: &Arc<Self>) -> InFlight {
-        InFlight { _in_work: self.activity.begin(), context: Arc::clone(self), ended: false }
+        self.activity.enter();
+        InFlight { context: Arc::clone(self), ended: false }
     }
 
     /// The number of the head that has just come, from 0.
     pub(super) fn next_head(&self) -> u64 {
-        self.heads.fetch_add(1, Ordering::Relaxed)
+        // They come one after the other.
+        let number = self.heads.load(Ordering::Relaxed);
+        self.heads.store(number + 1, Ordering::Relaxed);
+        number
     }
 
     /// Whether a request has come yet.
@@ -99,7 +103,6 @@ impl Context {
 /// A request in work. Dropped before its end, it was given up by the client.
 #[derive(Debug)]
 pub(super) struct InFlight {
-    _in_work: InWork,
     context: Arc<Context>,
     ended: bool,
 }
@@ -124,6 +127,7 @@ impl InFlight {
 
 impl Drop for InFlight {
     fn drop(&mut self) {
+        self.context.activity.leave();
         if !self.ended && self.context.given_up.fetch_add(1, Ordering::Relaxed) >= GIVEN_UP_MAX {
             self.context.fed_up.notify_one();
         }

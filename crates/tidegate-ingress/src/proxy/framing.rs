@@ -81,6 +81,11 @@ impl Scanner {
         self.state == State::Before
     }
 
+    /// How many heads have come whole.
+    pub(super) fn heads(&self) -> u64 {
+        self.heads
+    }
+
     /// Takes the next bytes of the connection.
     pub(super) fn scan(&mut self, mut bytes: &[u8], found: &Found) {
         while !bytes.is_empty() {

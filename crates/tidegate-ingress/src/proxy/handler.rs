@@ -7,13 +7,13 @@ use std::{
     task::{Context as Task, Poll},
 };
 
-use http::{HeaderValue, Method, Request, Response, StatusCode, Version, header, request::Parts};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version, header, request::Parts};
 use hyper::body::{Body as _, Incoming};
-use tidegate_core::{address::Address, path};
+use tidegate_core::path;
 use tower_http::services::ServeDir;
 
 use super::{
-    ProxyOptions, answers,
+    Live, ProxyOptions, answers,
     app::{AppState, Server},
     body::{AnswerBody, BodyLimits, Held, Source},
     context::{Context, InFlight},
@@ -24,7 +24,7 @@ use super::{
     target,
     upstream::Upstreams,
 };
-use crate::defense::{Incoming as Judging, Judged, RecordHandle};
+use crate::defense::{Judged, RecordHandle};
 
 /// An answer, and the app's place that is held until its end.
 pub(super) struct Reply {
@@ -38,12 +38,7 @@ impl From<Response<Source>> for Reply {
     }
 }
 
-/// An answer to come. What is refused is answered at once: only what goes on to an app is worth an allocation, and a
-/// large one, since the connection to the app's server lives in it.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "both ends are taken often, and a box would cost more than the copy"
-)]
+/// An answer to come. What is refused is answered at once: only what goes on to an app is worth an allocation.
 pub(super) enum Answering {
     /// None once it was taken.
     Now(Option<Response<AnswerBody>>),
@@ -136,9 +131,10 @@ impl Passed {
     )]
     fn sift(context: &Context, request: Request<Incoming>) -> Result<Self, Reply> {
         // Nothing here waits: what is configured stays where it is for so long.
-        let options = context.proxy.options.read();
+        let live = context.proxy.live.read();
+        let Live { routes, options } = &*live;
         let (mut parts, body) = request.into_parts();
-        if let Some(refusal) = unusable(&mut parts, &options) {
+        if let Some(refusal) = unusable(&mut parts, options) {
             return Err(refuse(context, &body, refusal));
         }
         let host = match target::host(&parts) {
@@ -147,41 +143,43 @@ impl Passed {
                 return Err(refuse(context, &body, answers::last(StatusCode::BAD_REQUEST, why)));
             }
         };
-        let origin = origin(context, &parts, &options);
-        let routes = context.proxy.routes.read();
+        let defense = &context.proxy.defense;
+        // With the PROXY protocol the peer is the client, and nobody's word on it counts.
+        let caller = if options.proxy_protocol {
+            defense.peer_as_caller(context.peer, &parts.headers)
+        } else {
+            defense.caller(context.peer, &parts.headers)
+        };
         let Some(app) = routes.app(host) else {
-            let refusal = match context.proxy.defense.firewall(Address::from(origin.client)) {
-                Some(refusal) => refusal.response(&parts.headers).map(Source::from),
+            let refusal = match defense.firewall(&caller) {
+                Some(refusal) => {
+                    let told = refusal.body(caller.accept());
+                    refusal.response(told, HeaderMap::new()).map(Source::from)
+                }
                 None => answers::text(StatusCode::NOT_FOUND, "no app has this host\n"),
             };
             return Err(refuse(context, &body, refusal));
         };
-        let judged = app.id.as_ref().map(|id| {
-            context.proxy.defense.judge(
-                id,
-                &Judging {
-                    peer: context.peer,
-                    client: Address::from(origin.client),
-                    host,
-                    method: parts.method.as_str(),
-                    path: parts.uri.path(),
-                    headers: &parts.headers,
-                },
-            )
-        });
+        let origin = Origin {
+            client: caller.client().ip(),
+            peer_is_trusted: caller.peer_is_trusted() && !options.proxy_protocol,
+            is_secure: context.is_secure,
+        };
+        let judged =
+            app.id.as_ref().map(|id| defense.judge(id, &caller, parts.method.as_str(), parts.uri.path()));
         let record = match judged {
             // Its status stands in the access log already.
             Some(Judged { refusal: Some(refusal), .. }) => {
-                let response = refusal.response_in_place(std::mem::take(&mut parts.headers));
-                let response = response.map(Source::from);
-                return Err(refuse(context, &body, response));
+                let told = refusal.body(caller.accept());
+                let response = refusal.response(told, std::mem::take(&mut parts.headers));
+                return Err(refuse(context, &body, response.map(Source::from)));
             }
             Some(Judged { refusal: None, record }) => Some(record),
             None => None,
         };
-        match admit(context, app, parts, body, origin, &options) {
+        match admit(context, app, parts, body, origin, options) {
             Ok((permit, work)) => {
-                Ok(Self { options: Arc::clone(&options), record, permit: Some(permit), work })
+                Ok(Self { options: Arc::clone(options), record, permit: Some(permit), work })
             }
             Err(reply) => {
                 note(record.as_ref(), &reply);
@@ -267,15 +265,6 @@ fn unusable(parts: &mut Parts, options: &ProxyOptions) -> Option<Response<Source
     }
     let target::Unusable(why) = target::settle(parts).err()?;
     Some(answers::last(StatusCode::BAD_REQUEST, why))
-}
-
-fn origin(context: &Context, parts: &Parts, options: &ProxyOptions) -> Origin {
-    let is_secure = context.is_secure;
-    if options.proxy_protocol {
-        return Origin { client: Address::from(context.peer).ip(), peer_is_trusted: false, is_secure };
-    }
-    let client = context.proxy.defense.client(context.peer, &parts.headers).ip();
-    Origin { client, peer_is_trusted: options.trusted.contains(Address::from(context.peer)), is_secure }
 }
 
 /// An answer in the app's place. A body that nobody will read ends the connection.

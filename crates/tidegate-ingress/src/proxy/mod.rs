@@ -80,9 +80,15 @@ pub struct ProxyOptions {
 #[derive(Debug)]
 pub struct Proxy {
     defense: Defense,
-    routes: RwLock<Arc<Routes>>,
-    options: RwLock<Arc<ProxyOptions>>,
+    live: RwLock<Live>,
     workers: usize,
+}
+
+/// What requests are served by now.
+#[derive(Debug, Clone)]
+struct Live {
+    routes: Arc<Routes>,
+    options: Arc<ProxyOptions>,
 }
 
 impl Proxy {
@@ -91,8 +97,7 @@ impl Proxy {
     pub fn new(apps: &[App], defense: Defense, options: ProxyOptions, workers: usize) -> Arc<Self> {
         let proxy = Self {
             defense,
-            routes: RwLock::default(),
-            options: RwLock::new(Arc::new(options)),
+            live: RwLock::new(Live { routes: Arc::default(), options: Arc::new(options) }),
             workers: workers.max(1),
         };
         proxy.replace_apps(apps);
@@ -102,7 +107,7 @@ impl Proxy {
     /// Serves the following requests by other apps and options. Requests in work and open tunnels go on, and what stays
     /// the same keeps its connections and its health.
     pub fn reconfigure(&self, apps: &[App], options: ProxyOptions) {
-        *self.options.write() = Arc::new(options);
+        self.live.write().options = Arc::new(options);
         self.replace_apps(apps);
     }
 
@@ -144,15 +149,15 @@ impl Proxy {
             let state = Arc::new(AppState::new(app, id, same.map(|state| &**state), self.workers));
             routes.add(&app.domains, &state);
         }
-        *self.routes.write() = Arc::new(routes);
+        self.live.write().routes = Arc::new(routes);
     }
 
     fn routes(&self) -> Arc<Routes> {
-        Arc::clone(&self.routes.read())
+        Arc::clone(&self.live.read().routes)
     }
 
     fn options(&self) -> Arc<ProxyOptions> {
-        Arc::clone(&self.options.read())
+        Arc::clone(&self.live.read().options)
     }
 }
 

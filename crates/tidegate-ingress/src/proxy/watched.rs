@@ -44,10 +44,12 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
         ready!(Pin::new(&mut this.stream).poll_read(cx, buffer))?;
         if let Some((scanner, found)) = &mut this.framing {
             let new = &buffer.filled()[before..];
-            if scanner.is_before_a_head() && !new.is_empty() {
+            let (begins, heads) = (scanner.is_before_a_head() && !new.is_empty(), scanner.heads());
+            scanner.scan(new, found);
+            // Nearly every head comes whole: only one that does not has to be timed.
+            if begins && scanner.heads() == heads {
                 this.activity.begin_head();
             }
-            scanner.scan(new, found);
         }
         Poll::Ready(Ok(()))
     }

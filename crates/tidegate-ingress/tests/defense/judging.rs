@@ -19,8 +19,9 @@ async fn a_refusal_and_its_headers() {
     let denied = site.ask("203.0.113.1").refusal.unwrap();
     let shown = |refusal: &tidegate_ingress::defense::Refusal, accept: &str| {
         let request = header_map(&[("accept", accept), ("cookie", "a=b")]);
-        let response = refusal.response(&request);
-        let in_place = refusal.response_in_place(request);
+        let body = refusal.body(request.get("accept"));
+        let response = refusal.response(body.clone(), HeaderMap::new());
+        let in_place = refusal.response(body, request);
         assert_eq!(
             (in_place.status(), in_place.headers(), in_place.body()),
             (response.status(), response.headers(), response.body())
@@ -104,15 +105,15 @@ async fn only_the_configured_header_is_read() {
     let proxy = PROXY.parse().unwrap();
     for (options, client) in [(options(), "192.0.2.1"), (forwarded, "192.0.2.2")] {
         let site = Site::with(options).await;
-        assert_eq!(site.defense.client(proxy, &headers).ip().to_string(), client);
-        assert_eq!(site.defense.client(proxy, &HeaderMap::new()).ip().to_string(), PROXY);
+        assert_eq!(site.defense.caller(proxy, &headers).client().ip().to_string(), client);
+        assert_eq!(site.defense.caller(proxy, &HeaderMap::new()).client().ip().to_string(), PROXY);
     }
     let lines = header_map(&[
         ("x-forwarded-for", "203.0.113.66"),
         ("x-forwarded-for", "192.0.2.7"),
         ("x-forwarded-for", "198.51.100.11"),
     ]);
-    assert_eq!(Site::new().await.defense.client(proxy, &lines).ip().to_string(), "192.0.2.7");
+    assert_eq!(Site::new().await.defense.caller(proxy, &lines).client().ip().to_string(), "192.0.2.7");
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use tidegate_core::{
     forwarded::Source,
     network::{Prefix, PrefixSet},
 };
-use tidegate_ingress::defense::{AppSetup, Defense, DefenseOptions, Incoming, Judged};
+use tidegate_ingress::defense::{AppSetup, Defense, DefenseOptions, Judged};
 use tidegate_store::{
     Driver, DriverOptions, LimitStore, MemoryBackend,
     clock::ManualClock,
@@ -85,9 +85,8 @@ impl Site {
         headers: &[(&str, &str)],
     ) -> Judged {
         let (peer, headers): (IpAddr, _) = (client.parse().unwrap(), header_map(headers));
-        let client = self.defense.client(peer, &headers);
-        let incoming = Incoming { peer, client, host: "shop.example", method, path, headers: &headers };
-        self.defense.judge(&self.defense.app(app).unwrap(), &incoming)
+        let caller = self.defense.caller(peer, &headers);
+        self.defense.judge(&self.defense.app(app).unwrap(), &caller, method, path)
     }
 }
 

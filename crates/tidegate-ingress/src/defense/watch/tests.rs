@@ -5,7 +5,7 @@ use tidegate_core::{address::Address, defense::Reason};
 use tidegate_store::{Driver, DriverOptions, MemoryBackend, clock::ManualClock};
 
 use super::*;
-use crate::defense::{AppSetup, DefenseOptions, Incoming};
+use crate::defense::{AppSetup, DefenseOptions};
 
 #[tokio::test]
 async fn a_thousand_refusals_are_one_line() {
@@ -26,8 +26,7 @@ async fn a_thousand_refusals_are_one_line() {
         let client = Address::parse("192.0.2.1").unwrap();
         let app = defense.app(app).unwrap();
         for _ in 0..count {
-            let (peer, host, method, path) = (client.ip(), "", "GET", "/");
-            let _ = defense.judge(&app, &Incoming { peer, client, host, method, path, headers: &headers });
+            let _ = defense.judge(&app, &defense.caller(client.ip(), &headers), "GET", "/");
         }
     };
     let mut told = Told::new();

@@ -37,6 +37,7 @@ pub(in crate::proxy) struct Connection {
     limits: HeadLimits,
     /// Where the next answer's headers go: the last request's place.
     spare: HeaderMap,
+    /// It was taken or put back then.
     used_at: Instant,
     was_kept: bool,
     patience: Patience,
@@ -80,6 +81,11 @@ impl Connection {
         self.used_at
     }
 
+    /// Takes up a kept one.
+    pub(super) const fn wake(&mut self, now: Instant) {
+        self.used_at = now;
+    }
+
     /// Whether it served a request before.
     pub(in crate::proxy) const fn was_kept(&self) -> bool {
         self.was_kept
@@ -92,7 +98,7 @@ impl Connection {
         request: &mut Option<Request<RequestBody>>,
         patience: Duration,
     ) -> Result<Head, Failure> {
-        self.patience.begin(patience);
+        self.patience.begin(self.used_at, patience);
         poll_fn(|cx| {
             if request.is_some() {
                 // Its server has closed it meanwhile, or speaks unasked.
@@ -246,7 +252,7 @@ impl UpstreamBody {
     fn poll_silence(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
         let Some(connection) = &mut self.connection else { return Poll::Pending };
         if std::mem::take(&mut self.heard) {
-            connection.patience.begin(self.patience);
+            connection.patience.begin(Instant::now(), self.patience);
         }
         connection.patience.poll_end(cx).map(|()| Some(Err(Cut)))
     }

@@ -142,8 +142,10 @@ impl Upstream {
 
     /// A connection: a kept one, which the server may have closed, else a new one.
     pub(super) async fn connection(&self, worker: usize, limits: &Limits) -> io::Result<Box<Connection>> {
-        while let Some(kept) = self.take(worker) {
-            if kept.used_at() + limits.idle > Instant::now() {
+        let now = Instant::now();
+        while let Some(mut kept) = self.take(worker) {
+            if kept.used_at() + limits.idle > now {
+                kept.wake(now);
                 return Ok(kept);
             }
         }

@@ -24,8 +24,8 @@ impl Patience {
     }
 
     /// From now on it lasts so long.
-    pub(super) fn begin(&mut self, patience: Duration) {
-        self.ends = Instant::now() + patience;
+    pub(super) fn begin(&mut self, now: Instant, patience: Duration) {
+        self.ends = now + patience;
         if let Some(timer) = &mut self.timer
             && timer.deadline() > self.ends
         {
@@ -58,16 +58,16 @@ mod tests {
         let start = Instant::now();
         let mut patience = Patience::new(start);
         for (begun_s, expected_s) in [(10, 10), (30, 40), (5, 45), (60, 105)] {
-            patience.begin(Duration::from_secs(3600));
+            patience.begin(Instant::now(), Duration::from_secs(3600));
             assert!(poll_fn(|cx| Poll::Ready(patience.poll_end(cx))).await.is_pending());
-            patience.begin(Duration::from_secs(begun_s));
+            patience.begin(Instant::now(), Duration::from_secs(begun_s));
             poll_fn(|cx| patience.poll_end(cx)).await;
             assert_eq!(start.elapsed().as_secs(), expected_s);
         }
-        patience.begin(Duration::from_secs(10));
+        patience.begin(Instant::now(), Duration::from_secs(10));
         assert!(poll_fn(|cx| Poll::Ready(patience.poll_end(cx))).await.is_pending());
         tokio::time::sleep(Duration::from_secs(8)).await;
-        patience.begin(Duration::from_secs(10));
+        patience.begin(Instant::now(), Duration::from_secs(10));
         poll_fn(|cx| patience.poll_end(cx)).await;
         assert_eq!(start.elapsed().as_secs(), 123);
     }

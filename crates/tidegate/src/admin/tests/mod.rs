@@ -15,7 +15,7 @@ use tidegate_guard::{
     Metrics,
     service::{Face, Peer, Service, ServiceOptions},
 };
-use tidegate_ingress::defense::{AppSetup, Defense, DefenseOptions, Incoming};
+use tidegate_ingress::defense::{AppSetup, Defense, DefenseOptions};
 use tidegate_store::{
     Driver, DriverOptions, MemoryBackend,
     clock::{Clock, ManualClock},
@@ -105,10 +105,8 @@ impl Bench {
         headers.insert(header::USER_AGENT, HeaderValue::from_static("SecretBrowser/1.0"));
         for _ in 0..count {
             self.clock.advance_to(self.clock.now_ms() + 100);
-            let client = self.defense.client(peer, &headers);
-            let (host, path) = ("shop.example", "/cart?secret=1");
-            let incoming = Incoming { peer, client, host, method: "GET", path, headers: &headers };
-            let judged = self.defense.judge(&app, &incoming);
+            let caller = self.defense.caller(peer, &headers);
+            let judged = self.defense.judge(&app, &caller, "GET", "/cart?secret=1");
             judged.record.finish(judged.refusal.map_or(200, |refusal| refusal.status().into()));
         }
     }
