@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use http::{
     HeaderMap, HeaderName, HeaderValue,
-    header::{CONNECTION, CONTENT_LENGTH, COOKIE, HOST, InvalidHeaderValue, UPGRADE},
+    header::{CONNECTION, CONTENT_LENGTH, COOKIE, Entry, HOST, InvalidHeaderValue, UPGRADE},
 };
 use smallvec::SmallVec;
 
@@ -151,15 +151,23 @@ pub(super) fn set_upgrade(headers: &mut HeaderMap, protocol: HeaderValue) {
 
 /// Removes what `Connection` names, and each header whose reach `goes` no further. Tells whether `Connection` says `close`.
 fn remove(headers: &mut HeaderMap, mut goes: impl FnMut(Reach) -> bool) -> bool {
-    let mut removed: SmallVec<[HeaderName; 4]> =
-        headers.keys().filter(|name| goes(Reach::of(name))).cloned().collect();
+    let (mut removed, mut has_connection) = (SmallVec::<[HeaderName; 4]>::new(), false);
+    for name in headers.keys() {
+        if *name == CONNECTION {
+            has_connection = true;
+        } else if goes(Reach::of(name)) {
+            removed.push(name.clone());
+        }
+    }
     let mut closes = false;
-    if removed.contains(&CONNECTION) {
-        for token in headers.get_all(CONNECTION).iter().flat_map(tokens) {
-            closes |= token.eq_ignore_ascii_case(b"close");
-            // What frames and addresses the request is not the client's to remove.
-            let named = (!is_usual(token)).then(|| HeaderName::from_bytes(token).ok()).flatten();
-            removed.extend(named.filter(|name| *name != HOST && *name != CONTENT_LENGTH));
+    if has_connection && let Entry::Occupied(lines) = headers.entry(CONNECTION) {
+        for line in lines.remove_entry_mult().1 {
+            for token in tokens(&line) {
+                closes |= token.eq_ignore_ascii_case(b"close");
+                // What frames and addresses the request is not the client's to remove.
+                let named = (!is_usual(token)).then(|| HeaderName::from_bytes(token).ok()).flatten();
+                removed.extend(named.filter(|name| *name != HOST && *name != CONTENT_LENGTH));
+            }
         }
     }
     for name in removed {

@@ -87,8 +87,8 @@ pub(crate) struct Head {
     pub(crate) rest: Rest,
 }
 
-/// Most heads have fewer headers: beyond, the room for them is allocated.
-const USUAL_HEADERS: usize = 64;
+/// As many as a head may usually have: where more are allowed, the room for them is allocated.
+const USUAL_HEADERS: usize = 128;
 
 /// Takes the head of an answer from what has come; none if it has not all come. Its headers lie in `spare`, which is
 /// empty. A request for a head alone (`HEAD`) is answered by one.
