@@ -3,7 +3,7 @@
 use std::{io, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::{Request, Response, StatusCode, Version, request::Parts};
+use http::{Response, StatusCode, Version, request::Parts};
 use hyper::body::{Body as _, Incoming};
 
 use super::{
@@ -13,13 +13,12 @@ use super::{
     handler::Reply,
     headers::{self, Origin},
     shield::Permit,
-    upstream::{Connection, Failure, Head, Home, Limits, Upstream, UpstreamBody, Upstreams},
+    upstream::{Connection, Failure, Head, Home, Limits, Outgoing, Upstream, UpstreamBody, Upstreams},
 };
 
 /// A request that is to be brought to one of its app's servers.
 pub(super) struct Errand {
-    /// None once it was sent.
-    request: Option<Request<RequestBody>>,
+    request: Outgoing,
     fault: Option<FaultCell>,
     has_body: bool,
     asks_for_upgrade: bool,
@@ -44,7 +43,7 @@ impl Errand {
             headers::set_upgrade(&mut parts.headers, protocol);
         }
         let (body, fault) = RequestBody::new(body, limits);
-        let request = Some(Request::from_parts(parts, body));
+        let request = Outgoing::new(parts, body);
         Self { request, fault, has_body, asks_for_upgrade, limits }
     }
 

@@ -10,16 +10,16 @@ use std::{
 };
 
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, Method, Request, StatusCode};
+use http::{HeaderMap, StatusCode};
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::{net::TcpStream, time::Instant};
 use tokio_util::io::poll_read_buf;
 
 use super::{
-    super::{body::RequestBody, headers},
+    super::headers,
     Failure, Limits, Upstream,
     patience::Patience,
-    sending::Sending,
+    sending::{Outgoing, Sending},
     wire::{self, Head, HeadLimits, Piece, Rest, Unreadable},
 };
 
@@ -91,23 +91,22 @@ impl Connection {
         self.was_kept
     }
 
-    /// Sends a request and awaits the head of its answer, for so long. The request is there again if nothing of it was
-    /// sent.
+    /// Sends a request and awaits the head of its answer, for so long. It may be sent again where nothing of it was.
     pub(in crate::proxy) async fn send(
         &mut self,
-        request: &mut Option<Request<RequestBody>>,
+        request: &mut Outgoing,
         patience: Duration,
     ) -> Result<Head, Failure> {
         self.patience.begin(self.used_at, patience);
+        let mut has_begun = false;
         poll_fn(|cx| {
-            if request.is_some() {
+            if !std::mem::replace(&mut has_begun, true) {
                 // Its server has closed it meanwhile, or speaks unasked.
                 if self.was_kept && self.poll_read(cx).is_ready() {
                     return Poll::Ready(Err(Failure::Unsent));
                 }
-                if let Some(request) = request.take() {
-                    self.begin(request);
-                }
+                self.sending.begin(request);
+                (self.is_for_head, self.spare) = (request.is_for_head, request.take_spare());
             }
             match self.poll_answer(cx) {
                 Poll::Ready(answer) => Poll::Ready(answer),
@@ -120,14 +119,6 @@ impl Connection {
     /// The stream of a server that has changed the protocol.
     pub(in crate::proxy) fn into_tunnel(self) -> Tunnelled {
         Tunnelled { stream: self.stream, read: self.read.freeze() }
-    }
-
-    fn begin(&mut self, request: Request<RequestBody>) {
-        let (mut parts, body) = request.into_parts();
-        self.is_for_head = parts.method == Method::HEAD;
-        self.sending.begin(&parts, body);
-        parts.headers.clear();
-        self.spare = parts.headers;
     }
 
     /// Brings the request further, then looks for the head of its answer: a server may answer before it has taken all.
@@ -158,7 +149,8 @@ impl Connection {
 
     /// Reads what has come; nothing at the end.
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        if self.read.capacity() - self.read.len() < self.read_bytes / 2 {
+        // What is empty begins at its beginning again, in memory that was used just now.
+        if self.read.is_empty() || self.read.capacity() - self.read.len() < self.read_bytes / 2 {
             self.read.reserve(self.read_bytes);
         }
         let room = self.read.capacity() - self.read.len();

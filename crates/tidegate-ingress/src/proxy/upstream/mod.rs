@@ -24,6 +24,7 @@ use tokio::{
 
 pub(super) use connection::{Connection, Home, Tunnelled, UpstreamBody};
 pub(super) use link::Failure;
+pub(super) use sending::Outgoing;
 pub(super) use wire::Head;
 
 /// Where a server of an app is: an address, or a name that is looked up at every connection.

@@ -6,7 +6,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::request::Parts;
+use http::{HeaderMap, Method, request::Parts};
 use hyper::body::{Body as _, Frame};
 use tokio::{io::AsyncWrite, net::TcpStream};
 
@@ -15,22 +15,57 @@ use super::{
     wire::{self, Sent},
 };
 
+/// A request as it is sent. Its head is written as soon as it has come: the client's connection reads into the same memory
+/// again before the server has answered, and would need other memory for as long as somebody holds a part of the head.
+#[derive(Debug)]
+pub(in crate::proxy) struct Outgoing {
+    head: Vec<u8>,
+    /// None where there is none, or once a server takes it.
+    body: Option<OutgoingBody>,
+    /// For the answer's headers.
+    spare: HeaderMap,
+    pub(super) is_for_head: bool,
+}
+
+#[derive(Debug)]
+struct OutgoingBody {
+    body: RequestBody,
+    /// What its length promises; none in chunks.
+    left: Option<u64>,
+}
+
+/// Most heads are shorter.
+const HEAD_BYTES: usize = 512;
+
+impl Outgoing {
+    pub(in crate::proxy) fn new(mut parts: Parts, body: RequestBody) -> Self {
+        let body = (!body.is_end_stream()).then(|| OutgoingBody { left: body.size_hint().exact(), body });
+        let sent = match &body {
+            None => Sent::Nothing,
+            Some(OutgoingBody { left: Some(bytes), .. }) => Sent::Bytes(*bytes),
+            Some(OutgoingBody { left: None, .. }) => Sent::Chunks,
+        };
+        let mut head = Vec::with_capacity(HEAD_BYTES);
+        wire::write_head(&mut head, &parts.method, &parts.uri, &parts.headers, sent);
+        parts.headers.clear();
+        Self { head, body, spare: parts.headers, is_for_head: parts.method == Method::HEAD }
+    }
+
+    /// The place of its headers, which nobody needs any more.
+    pub(super) fn take_spare(&mut self) -> HeaderMap {
+        std::mem::take(&mut self.spare)
+    }
+}
+
 /// What of a request a server has still to take.
 #[derive(Debug, Default)]
 pub(super) struct Sending {
     out: Vec<u8>,
     /// So much of it went out.
     gone: usize,
-    body: Option<Outgoing>,
+    body: Option<OutgoingBody>,
     /// The server takes no more.
     is_cut: bool,
-}
-
-#[derive(Debug)]
-struct Outgoing {
-    body: RequestBody,
-    /// What its length promises; none in chunks.
-    left: Option<u64>,
 }
 
 /// The request can't be brought to its end.
@@ -42,18 +77,10 @@ const GATHERED_BYTES: usize = 16 * 1024;
 
 impl Sending {
     /// Begins with the next request, of which nothing goes out yet.
-    pub(super) fn begin(&mut self, parts: &Parts, body: RequestBody) {
-        let has_body = !body.is_end_stream();
-        let length = body.size_hint().exact();
-        let sent = match length {
-            _ if !has_body => Sent::Nothing,
-            Some(bytes) => Sent::Bytes(bytes),
-            None => Sent::Chunks,
-        };
+    pub(super) fn begin(&mut self, request: &mut Outgoing) {
         self.out.clear();
-        self.gone = 0;
-        wire::write_head(&mut self.out, &parts.method, &parts.uri, &parts.headers, sent);
-        self.body = has_body.then_some(Outgoing { body, left: length });
+        self.out.extend_from_slice(&request.head);
+        (self.gone, self.body) = (0, request.body.take());
     }
 
     /// Gives back what only a large body needed.
@@ -115,7 +142,7 @@ impl Sending {
     }
 }
 
-impl Outgoing {
+impl OutgoingBody {
     /// Writes a piece of the body. Trailers, which no app asked for, go no further.
     fn write(&mut self, piece: Frame<Bytes>, out: &mut Vec<u8>) -> Result<(), Unsendable> {
         let Ok(data) = piece.into_data() else { return Ok(()) };
