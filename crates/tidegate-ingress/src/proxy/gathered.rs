@@ -6,24 +6,27 @@ use std::{
     task::{Context, Poll},
 };
 
-use smallvec::SmallVec;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// A stream. The HTTP library hands it head and body in two pieces: where both are short, to copy them together costs
 /// less than the system call for several pieces does beyond the one for a single piece.
 #[derive(Debug)]
-pub(super) struct Gathered<S>(S);
+pub(super) struct Gathered<S> {
+    stream: S,
+    /// Where short pieces are put together.
+    whole: Vec<u8>,
+}
 
 /// Most heads with a short body.
 const SHORT_BYTES: usize = 1024;
 
 impl<S> Gathered<S> {
     pub(super) const fn new(stream: S) -> Self {
-        Self(stream)
+        Self { stream, whole: Vec::new() }
     }
 
     pub(super) fn into_inner(self) -> S {
-        self.0
+        self.stream
     }
 }
 
@@ -33,13 +36,13 @@ impl<S: AsyncRead + Unpin> AsyncRead for Gathered<S> {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().0).poll_read(cx, buffer)
+        Pin::new(&mut self.get_mut().stream).poll_read(cx, buffer)
     }
 }
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for Gathered<S> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().0).poll_write(cx, bytes)
+        Pin::new(&mut self.get_mut().stream).poll_write(cx, bytes)
     }
 
     fn poll_write_vectored(
@@ -47,30 +50,31 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Gathered<S> {
         cx: &mut Context<'_>,
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let stream = Pin::new(&mut self.get_mut().0);
+        let Self { stream, whole } = self.get_mut();
+        let stream = Pin::new(stream);
         if let [piece] = pieces {
             return stream.poll_write(cx, piece);
         }
         if pieces.iter().map(|piece| piece.len()).sum::<usize>() > SHORT_BYTES {
             return stream.poll_write_vectored(cx, pieces);
         }
-        let mut whole = SmallVec::<[u8; SHORT_BYTES]>::new();
+        whole.clear();
         for piece in pieces {
             whole.extend_from_slice(piece);
         }
-        stream.poll_write(cx, &whole)
+        stream.poll_write(cx, whole)
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.0.is_write_vectored()
+        self.stream.is_write_vectored()
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().0).poll_flush(cx)
+        Pin::new(&mut self.get_mut().stream).poll_flush(cx)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().0).poll_shutdown(cx)
+        Pin::new(&mut self.get_mut().stream).poll_shutdown(cx)
     }
 }
 

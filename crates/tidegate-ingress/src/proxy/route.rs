@@ -30,6 +30,9 @@ impl Routes {
 
     /// The app of a host, with or without a port: by its own name, else by the closest wildcard.
     pub(super) fn app(&self, host: &str) -> Option<&Arc<AppState>> {
+        if self.exact.is_empty() && self.wildcard.is_empty() {
+            return self.any.as_ref();
+        }
         let name = name_of(host);
         if name.bytes().any(|byte| byte.is_ascii_uppercase()) {
             return self.by_name(&name.to_ascii_lowercase());
@@ -104,5 +107,9 @@ mod tests {
         ] {
             assert_eq!(app(host), expected, "{host}");
         }
+        let mut routes = Routes::default();
+        assert!(routes.app("shop.example").is_none());
+        routes.add(&["*".to_owned()], &Arc::new(AppState::named("all")));
+        assert_eq!(["shop.example", ""].map(|host| routes.app(host).unwrap().name()), ["all", "all"]);
     }
 }
