@@ -120,6 +120,34 @@ fn they_come_through_however_they_are_framed() {
 }
 
 #[test]
+fn one_without_a_body_ends_with_its_head() {
+    let answers = [
+        "200 OK\r\nContent-Length: 5",
+        "304 Not Modified\r\nETag: \"a\"",
+        "200 OK\r\nTransfer-Encoding: chunked",
+    ]
+    .map(|head| format!("HTTP/1.1 {head}\r\n\r\n"));
+    let whole = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello".to_owned();
+    let script = Script::start(answers.into_iter().chain([whole]).collect());
+    let rig = script.rig();
+    let mut wire = rig.wire();
+    for (method, number, expected) in [
+        ("HEAD", 0, "content-length: 5\r\n"),
+        ("GET", 1, "etag: \"a\"\r\n"),
+        ("HEAD", 2, "HTTP/1.1 200 OK\r\n"),
+    ] {
+        wire.send(format!("{method} /{number} HTTP/1.1\r\nHost: {HOST}\r\n\r\n").as_bytes()).unwrap();
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            head.push(wire.take(1).unwrap()[0].into());
+        }
+        assert!(head.contains(expected), "{head}");
+        assert!(ask(&mut wire, 3, "hello").ends_with("\r\n\r\nhello"), "behind {method} /{number}");
+    }
+    assert_eq!(script.connections(), 1);
+}
+
+#[test]
 fn one_that_can_be_read_in_two_ways_is_none() {
     let evil = "5\r\nhello\r\n0\r\n\r\n";
     let answers: Vec<_> = [
