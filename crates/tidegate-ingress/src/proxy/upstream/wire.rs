@@ -263,5 +263,7 @@ fn take_trailers(read: &mut BytesMut) -> Result<Option<HeaderMap>, Unreadable> {
     (framed == Rest::UntilClose).then_some(Some(trailers)).ok_or(Unreadable)
 }
 
+// Named by its path, so that it is found from the fuzz target too.
 #[cfg(test)]
+#[path = "wire/tests.rs"]
 mod tests;
