@@ -8,6 +8,7 @@ extern crate alloc;
 pub mod address;
 pub mod admission;
 pub mod codec;
+pub mod decimal;
 pub mod defense;
 pub mod duration;
 pub mod forwarded;

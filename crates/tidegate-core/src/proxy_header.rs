@@ -4,6 +4,8 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use thiserror::Error;
 
+use crate::decimal;
+
 /// What stands in the beginning of a connection that was read so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProxyHeader {
@@ -71,9 +73,8 @@ fn v1(line: &str) -> Option<Option<IpAddr>> {
     (of_family && ports.into_iter().all(is_port) && parts.next().is_none()).then_some(Some(source))
 }
 
-/// Digits and nothing else: the standard parser would take a plus sign too.
 fn is_port(text: &str) -> bool {
-    text.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<u16>().is_ok()
+    decimal::parse::<u16>(text).is_some()
 }
 
 fn read_v2(header: &[u8]) -> Result<ProxyHeader, NoProxyHeader> {

@@ -190,9 +190,3 @@ pub async fn serve(
 
 /// Often enough that a connection is not kept much longer than it should be.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
-
-/// A port in digits and nothing else: the standard parser would take a plus sign too.
-fn strict_port(text: &str) -> Option<u16> {
-    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    digits.then(|| text.parse().ok()).flatten().filter(|port| *port != 0)
-}

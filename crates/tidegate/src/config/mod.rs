@@ -43,7 +43,6 @@ pub use value::{Hidden, Value};
 
 pub(crate) use credentials::shared_with_made;
 pub(crate) use listeners::is_private_url;
-pub(crate) use parse::strict_number;
 
 /// A configuration as it was read, with everything that is wrong with it.
 #[derive(Debug, Clone)]

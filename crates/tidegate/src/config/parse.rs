@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use tidegate_core::{
     admission::{Axis, BASIS_POINTS},
+    decimal,
     network::Prefix,
     secret::Secret,
 };
@@ -45,7 +46,7 @@ pub(super) fn from_text(kind: Kind, text: &str, place: &Place) -> Result<Raw, St
         )
     };
     match kind {
-        Kind::Integer(..) => strict_number(text).map(Raw::Integer).ok_or_else(refused),
+        Kind::Integer(..) => decimal::parse(text).map(Raw::Integer).ok_or_else(refused),
         Kind::Boolean => text.parse().map(Raw::Boolean).map_err(|_| refused()),
         Kind::Secrets | Kind::Words | Kind::Domains | Kind::Upstreams | Kind::Networks | Kind::Axes => {
             Ok(list(text))
@@ -268,7 +269,7 @@ fn name_fault(kind: Kind, name: &str, earlier: &[String]) -> Option<String> {
 fn text_entry(kind: Kind, entry: &str) -> Entry {
     let (name, number) = entry.split_once('=').unwrap_or(("", entry));
     let name = Some(name.trim().to_owned()).filter(|name| !name.is_empty());
-    let number = strict_number(number.trim()).and_then(|number| u64::try_from(number).ok());
+    let number = decimal::parse::<i64>(number.trim()).and_then(|number| u64::try_from(number).ok());
     let number = number.filter(|_| name.is_some());
     let number = number.ok_or_else(|| format!("must be {}; one entry is {entry:?}", kind.allowed()));
     Entry { number: number.and_then(|number| part_of_whole(kind, name.as_deref(), number)), name }
@@ -288,12 +289,6 @@ fn part_of_whole(kind: Kind, name: Option<&str>, number: u64) -> Result<u64, Str
         return Err(format!("gives `{name}` {number} basis points; {BASIS_POINTS} are the whole"));
     }
     Ok(number)
-}
-
-/// Digits and nothing else: the standard parser would take a leading plus sign too.
-pub(crate) fn strict_number(text: &str) -> Option<i64> {
-    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    digits.then(|| text.parse().ok()).flatten()
 }
 
 /// A level, or comma-separated levels and `target=level`. A bare word that is no level would be taken for a

@@ -17,6 +17,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
+use tidegate_core::decimal;
 use tokio::{
     net::TcpStream,
     time::{Instant, timeout},
@@ -48,7 +49,7 @@ impl UpstreamAddress {
             return Some(Self(Place::Address(address)));
         }
         let (host, port) = match rest.rsplit_once(':').filter(|_| !rest.ends_with(']')) {
-            Some((host, port)) => (host, crate::proxy::strict_port(port)?),
+            Some((host, port)) => (host, decimal::parse(port).filter(|port| *port != 0)?),
             None => (rest, 80),
         };
         if let Ok(ip) = host.trim_start_matches('[').trim_end_matches(']').parse() {

@@ -2,9 +2,7 @@
 
 use std::str::FromStr;
 
-use tidegate_core::{INTEGER_MAX, duration};
-
-use crate::config::strict_number;
+use tidegate_core::{INTEGER_MAX, decimal, duration};
 
 /// A window as it is typed: `LIMIT/PERIOD` or `NAME=LIMIT/PERIOD`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,7 +56,7 @@ impl FromStr for BudgetWord {
 
 /// A whole number from 0 to the largest that the protocol carries.
 pub(super) fn number(word: &str) -> Result<u64, String> {
-    let number = strict_number(word).and_then(|number| u64::try_from(number).ok());
+    let number = decimal::parse::<i64>(word).and_then(|number| u64::try_from(number).ok());
     let fits = number.filter(|number| *number <= INTEGER_MAX);
     fits.ok_or_else(|| format!("must be a whole number from 0 to {INTEGER_MAX}"))
 }

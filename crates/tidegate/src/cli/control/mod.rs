@@ -189,7 +189,7 @@ fn parse_digest(text: &str) -> Result<Digest, InvalidDigest> {
 }
 
 fn audit_limit(text: &str) -> Result<usize, String> {
-    let limit = crate::config::strict_number(text).and_then(|number| usize::try_from(number).ok());
+    let limit = tidegate_core::decimal::parse::<i64>(text).and_then(|number| usize::try_from(number).ok());
     let fits = limit.filter(|limit| (1..=AUDIT_LIMIT_MAX).contains(limit));
     fits.ok_or_else(|| format!("must be a whole number from 1 to {AUDIT_LIMIT_MAX}"))
 }
