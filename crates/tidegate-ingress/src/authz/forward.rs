@@ -63,7 +63,7 @@ impl<'a> Told<'a> {
 }
 
 fn refused(refusal: &Refusal, caller: &Caller<'_>, only_403: bool) -> Response<Bytes> {
-    let mut response = refusal.response(refusal.body(caller.accept()), HeaderMap::new());
+    let mut response = refusal.response(caller);
     let status = response.status();
     let headers = response.headers_mut();
     headers.insert(STATUS.clone(), HeaderValue::from(status.as_u16()));

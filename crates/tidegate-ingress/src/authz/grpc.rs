@@ -101,7 +101,7 @@ fn allowed() -> CheckResponse {
 }
 
 fn denied(refusal: &Refusal, caller: &Caller<'_>) -> CheckResponse {
-    let response = refusal.response(refusal.body(caller.accept()), HeaderMap::new());
+    let response = refusal.response(caller);
     let told = |(name, value): (&HeaderName, &HeaderValue)| HeaderValueOption {
         header: Some(Told {
             key: name.as_str().to_owned(),

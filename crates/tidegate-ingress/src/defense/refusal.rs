@@ -9,6 +9,7 @@ use http::{
 };
 use tidegate_core::defense::{LimitName, Reason, Wait};
 
+use super::Caller;
 use crate::text::{Text, push_number};
 
 /// The answer to a request that is not let through.
@@ -91,9 +92,15 @@ impl Refusal {
         RefusalBody { content_type: if json { JSON } else { TEXT }, text }
     }
 
-    /// The whole answer. Its headers go to `place`, such as the map of the request's, so that no other one has to be made.
+    /// The whole answer to a caller.
     #[must_use]
-    pub fn response(&self, body: RefusalBody, mut place: HeaderMap) -> http::Response<Bytes> {
+    pub fn response(&self, caller: &Caller<'_>) -> http::Response<Bytes> {
+        self.response_in(HeaderMap::new(), self.body(caller.accept()))
+    }
+
+    /// The same with this body. Its headers go to `place`, such as the map of the request's, so that no other one has to be made.
+    #[must_use]
+    pub fn response_in(&self, mut place: HeaderMap, body: RefusalBody) -> http::Response<Bytes> {
         place.clear();
         self.set_headers(&mut place);
         place.insert(CONTENT_TYPE, body.content_type);

@@ -7,7 +7,7 @@ use std::{
     task::{Context as Task, Poll},
 };
 
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version, header, request::Parts};
+use http::{HeaderValue, Method, Request, Response, StatusCode, Version, header, request::Parts};
 use hyper::body::{Body as _, Incoming};
 use tidegate_core::path;
 use tower_http::services::ServeDir;
@@ -152,10 +152,7 @@ impl Passed {
         };
         let Some(app) = routes.app(host) else {
             let refusal = match defense.firewall(&caller) {
-                Some(refusal) => {
-                    let told = refusal.body(caller.accept());
-                    refusal.response(told, HeaderMap::new()).map(Source::from)
-                }
+                Some(refusal) => refusal.response(&caller).map(Source::from),
                 None => answers::text(StatusCode::NOT_FOUND, "no app has this host\n"),
             };
             return Err(refuse(context, &body, refusal));
@@ -171,7 +168,7 @@ impl Passed {
             // Its status stands in the access log already.
             Some(Judged { refusal: Some(refusal), .. }) => {
                 let told = refusal.body(caller.accept());
-                let response = refusal.response(told, std::mem::take(&mut parts.headers));
+                let response = refusal.response_in(std::mem::take(&mut parts.headers), told);
                 return Err(refuse(context, &body, response.map(Source::from)));
             }
             Some(Judged { refusal: None, record }) => Some(record),

@@ -20,8 +20,8 @@ async fn a_refusal_and_its_headers() {
     let shown = |refusal: &tidegate_ingress::defense::Refusal, accept: &str| {
         let request = header_map(&[("accept", accept), ("cookie", "a=b")]);
         let body = refusal.body(request.get("accept"));
-        let response = refusal.response(body.clone(), HeaderMap::new());
-        let in_place = refusal.response(body, request);
+        let response = refusal.response_in(HeaderMap::new(), body.clone());
+        let in_place = refusal.response_in(request, body);
         assert_eq!(
             (in_place.status(), in_place.headers(), in_place.body()),
             (response.status(), response.headers(), response.body())

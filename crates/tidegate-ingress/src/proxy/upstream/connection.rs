@@ -10,7 +10,7 @@ use std::{
 };
 
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, StatusCode};
+use http::StatusCode;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::{net::TcpStream, time::Instant};
 use tokio_util::io::poll_read_buf;
@@ -32,11 +32,7 @@ pub(in crate::proxy) struct Connection {
     /// How much more may come at once.
     read_bytes: usize,
     sending: Sending,
-    /// Asked for a head alone.
-    is_for_head: bool,
     limits: HeadLimits,
-    /// Where the next answer's headers go: the last request's place.
-    spare: HeaderMap,
     /// It was taken or put back then.
     used_at: Instant,
     was_kept: bool,
@@ -65,12 +61,10 @@ impl Connection {
             read: BytesMut::new(),
             read_bytes: READ_BYTES,
             sending: Sending::default(),
-            is_for_head: false,
             limits: HeadLimits {
                 bytes_max: limits.head_bytes_max.max(HEAD_BYTES_MIN),
                 headers_max: limits.headers_max,
             },
-            spare: HeaderMap::new(),
             used_at: now,
             was_kept: false,
             patience: Patience::new(now),
@@ -106,9 +100,8 @@ impl Connection {
                     return Poll::Ready(Err(Failure::Unsent));
                 }
                 self.sending.begin(request);
-                (self.is_for_head, self.spare) = (request.is_for_head, request.take_spare());
             }
-            match self.poll_answer(cx) {
+            match self.poll_answer(request, cx) {
                 Poll::Ready(answer) => Poll::Ready(answer),
                 Poll::Pending => self.patience.poll_end(cx).map(|()| Err(Failure::Late)),
             }
@@ -122,11 +115,11 @@ impl Connection {
     }
 
     /// Brings the request further, then looks for the head of its answer: a server may answer before it has taken all.
-    fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Result<Head, Failure>> {
+    fn poll_answer(&mut self, request: &mut Outgoing, cx: &mut Context<'_>) -> Poll<Result<Head, Failure>> {
         self.poll_send(cx)?;
         loop {
             if !self.read.is_empty() {
-                match wire::take_head(&mut self.read, &mut self.spare, self.is_for_head, self.limits) {
+                match wire::take_head(&mut self.read, &mut request.spare, request.is_for_head, self.limits) {
                     Ok(Some(head)) if is_preliminary(&head) => continue,
                     Ok(Some(head)) => return Poll::Ready(Ok(head)),
                     Ok(None) => {}

@@ -22,8 +22,8 @@ pub(in crate::proxy) struct Outgoing {
     head: Vec<u8>,
     /// None where there is none, or once a server takes it.
     body: Option<OutgoingBody>,
-    /// For the answer's headers.
-    spare: HeaderMap,
+    /// The place of its headers, for those of the answer.
+    pub(super) spare: HeaderMap,
     pub(super) is_for_head: bool,
 }
 
@@ -49,11 +49,6 @@ impl Outgoing {
         wire::write_head(&mut head, &parts.method, &parts.uri, &parts.headers, sent);
         parts.headers.clear();
         Self { head, body, spare: parts.headers, is_for_head: parts.method == Method::HEAD }
-    }
-
-    /// The place of its headers, which nobody needs any more.
-    pub(super) fn take_spare(&mut self) -> HeaderMap {
-        std::mem::take(&mut self.spare)
     }
 }
 
