@@ -11,10 +11,10 @@ use http::{
     header::{CONTENT_LENGTH, TRANSFER_ENCODING},
 };
 use httparse::Status;
+use tidegate_core::decimal;
 
 /// The server does not speak HTTP/1.1 as everybody reads it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the server's answer can't be read")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Unreadable;
 
 /// What is sent behind a request's head.
@@ -132,7 +132,8 @@ fn fill(
     for line in lines {
         let name = HeaderName::from_bytes(line.name.as_bytes()).map_err(|_| Unreadable)?;
         let framed = if name == CONTENT_LENGTH {
-            Some(Rest::Bytes(decimal(line.value).ok_or(Unreadable)?))
+            let digits = std::str::from_utf8(line.value).map_err(|_| Unreadable)?;
+            Some(Rest::Bytes(decimal::parse(digits).ok_or(Unreadable)?))
         } else if name == TRANSFER_ENCODING {
             // Compressed in transfer is what nobody asks for, and what an app of HTTP/1.0 says of it means nothing.
             let is_known = version == Version::HTTP_11 && line.value.eq_ignore_ascii_case(b"chunked");
@@ -147,14 +148,6 @@ fn fill(
         headers.try_append(name, value).map_err(|_| Unreadable)?;
     }
     Ok(rest.unwrap_or(Rest::UntilClose))
-}
-
-/// Digits and nothing else: the standard parser would take a plus sign too.
-fn decimal(digits: &[u8]) -> Option<u64> {
-    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
-        return None;
-    }
-    std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
 /// What is still to come of an answer.
