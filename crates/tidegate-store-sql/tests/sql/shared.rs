@@ -107,9 +107,17 @@ pub(crate) async fn transfers_keep_every_unit<B: Backend>(pair: impl AsyncFn() -
         let (first, second) = pair().await;
         assert_eq!(transfers(first, second, seed).await, 0, "seed {seed}");
     }
-    let (first, second) = pair().await;
-    assert!(transfers(Unlocked(first), Unlocked(second), 0).await > 0, "nothing was lost without locks");
+    // That they meet takes luck, of which a busy machine may have little at one time.
+    for seed in 0..UNLOCKED_TRIES {
+        let (first, second) = pair().await;
+        if transfers(Unlocked(first), Unlocked(second), seed).await > 0 {
+            return;
+        }
+    }
+    panic!("nothing was lost without locks in {UNLOCKED_TRIES} tries");
 }
+
+const UNLOCKED_TRIES: u64 = 20;
 
 /// [`hot_key`] finds the increments that a store without locks loses.
 pub(crate) async fn hot_key_without_locks<B: Backend>(first: B, second: B) {
